@@ -1,0 +1,109 @@
+"""Postgres: a pool, transactions that speak plain SQL, and the guard that keeps slow calls out of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, LiteralString, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
+from psycopg.rows import class_row, dict_row
+from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool
+
+__all__ = ["Database", "Json", "Tx", "UniqueViolation", "forbid_in_transaction"]
+
+Row = TypeVar("Row")
+Params = Mapping[str, object]
+Json = Jsonb
+
+CHANNEL = "keel"
+"""The one NOTIFY channel; the payload is the topic."""
+
+_inside: ContextVar[bool] = ContextVar("keel_in_transaction", default=False)
+
+
+def forbid_in_transaction(what: str) -> None:
+    """Raise RuntimeError when a transaction of ours is open in this task: `what` may be slow and must wait outside."""
+    if _inside.get():
+        raise RuntimeError(f"{what} was called inside a database transaction")
+
+
+class Tx:
+    """One open transaction. Commits when its block ends, rolls back on an exception."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self.connection = connection
+
+    async def one(self, shape: type[Row], sql: LiteralString, params: Params | None = None) -> Row | None:
+        """The first row as a `shape` (its columns are the fields), or None."""
+        async with self.connection.cursor(row_factory=class_row(shape)) as cursor:
+            await cursor.execute(sql, params)
+            return await cursor.fetchone()
+
+    async def all(self, shape: type[Row], sql: LiteralString, params: Params | None = None) -> list[Row]:
+        """Every row as a `shape`."""
+        async with self.connection.cursor(row_factory=class_row(shape)) as cursor:
+            await cursor.execute(sql, params)
+            return await cursor.fetchall()
+
+    async def row(self, sql: LiteralString, params: Params | None = None) -> dict[str, Any] | None:
+        """The first row as a dict by column name, or None."""
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(sql, params)
+            return await cursor.fetchone()
+
+    async def rows(self, sql: LiteralString, params: Params | None = None) -> list[dict[str, Any]]:
+        """Every row as a dict by column name."""
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(sql, params)
+            return await cursor.fetchall()
+
+    async def run(self, sql: LiteralString, params: Params | None = None) -> int:
+        """Run a statement; how many rows it changed or gave."""
+        return (await self.connection.execute(sql, params)).rowcount
+
+    async def many(self, sql: LiteralString, params: Sequence[Params]) -> None:
+        """Run a statement once per parameter set."""
+        async with self.connection.cursor() as cursor:
+            await cursor.executemany(sql, params)
+
+    async def notify(self, *topics: str) -> None:
+        """Tell every process that waits on a topic, once this transaction commits."""
+        for topic in topics:
+            await self.connection.execute("SELECT pg_notify(%(channel)s, %(topic)s)", {"channel": CHANNEL, "topic": topic})
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """A block that can fail without failing the transaction."""
+        async with self.connection.transaction():
+            yield
+
+
+class Database:
+    """A pool of connections to one database under one role."""
+
+    def __init__(self, url: str, *, size: int = 12) -> None:
+        self.url = url
+        self._pool = AsyncConnectionPool(url, min_size=1, max_size=size, open=False, timeout=10.0, kwargs={"autocommit": True})
+
+    async def __aenter__(self) -> Database:
+        await self._pool.open(wait=True)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def tx(self) -> AsyncIterator[Tx]:
+        """A transaction. Raises RuntimeError when one is already open in this task."""
+        forbid_in_transaction("a second transaction")
+        async with self._pool.connection() as connection, connection.transaction():
+            mark = _inside.set(True)
+            try:
+                yield Tx(connection)
+            finally:
+                _inside.reset(mark)

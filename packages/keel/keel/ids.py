@@ -1,0 +1,48 @@
+"""The one place that makes identifiers and secrets, and compares secrets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import Protocol
+
+ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Lower case, without the look-alikes i, l, o, 0 and 1."""
+
+
+class Ids(Protocol):
+    """Where chance comes from. `keel.testing.FakeIds` is the other implementation."""
+
+    def token(self) -> str:
+        """A secret: 32 random bytes in base64url without padding, 43 characters."""
+
+    def short(self, length: int = 8) -> str:
+        """`length` characters of `ALPHABET`, for a person to read."""
+
+    def hex(self, length: int = 24) -> str:
+        """`length` hexadecimal characters, lower case."""
+
+
+class SystemIds:
+    """Identifiers and secrets from the operating system's generator."""
+
+    def token(self) -> str:
+        return base64.urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode()
+
+    def short(self, length: int = 8) -> str:
+        return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+    def hex(self, length: int = 24) -> str:
+        return secrets.token_hex((length + 1) // 2)[:length]
+
+
+def digest(secret: str) -> bytes:
+    """The SHA-256 of a secret: what is stored in its place. 32 bytes."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def same_digest(stored: bytes | None, presented: bytes) -> bool:
+    """Whether two digests are equal, in constant time. A missing one equals nothing."""
+    return hmac.compare_digest(stored if stored is not None else bytes(32), presented) and stored is not None

@@ -1,0 +1,94 @@
+"""Refusals: a closed catalogue of values that say what was refused and which call mends it.
+
+A refusal is returned, not raised, so that its audit row commits with the transaction that decided it.
+Each noun's `refusals.py` declares its kinds with `kind(...)`; only `wire/refusals.py` turns one into an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Formatter
+
+YOUR_HANDLE = "<your handle>"
+"""Stands in every mend where a handle goes: a handle is never repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool to call, with its arguments filled in."""
+
+    tool: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person to ask: their role, and what they do (a page or a command)."""
+
+    role: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The same call again, after so many seconds."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing mends it: do not try again."""
+
+
+Mend = Call | Ask | Retry | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One refusal: `code` of the catalogue, the facts of its sentence, its mends, and what the person must hear."""
+
+    code: str
+    facts: Mapping[str, object]
+    mends: tuple[Mend, ...]
+    note: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The catalogue's sentence with this refusal's facts in it."""
+        return CATALOGUE[self.code].sentence.format_map(dict(self.facts))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An entry of the catalogue. Called with mends and facts, it makes a refusal."""
+
+    code: str
+    sentence: str
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The names that the sentence needs."""
+        return frozenset(name for _, name, _, _ in Formatter().parse(self.sentence) if name)
+
+    def __call__(self, *mends: Mend, note: str | None = None, **facts: object) -> Refusal:
+        """A refusal of this kind. Raises TypeError when a fact is missing or unknown, or no mend is given."""
+        if self.facts != facts.keys():
+            raise TypeError(f"{self.code} takes the facts {sorted(self.facts)}, got {sorted(facts)}")
+        if not mends:
+            raise TypeError(f"{self.code} needs at least one mend")
+        return Refusal(self.code, facts, mends, note)
+
+
+CATALOGUE: dict[str, Kind] = {}
+"""Every kind of refusal there is, by code. Filled when the nouns' `refusals.py` are imported."""
+
+
+def kind(code: str, sentence: str) -> Kind:
+    """Declare a kind of refusal. `sentence` is a format string over named facts. Raises on a code used twice."""
+    if code in CATALOGUE:
+        raise ValueError(f"the refusal code {code} is declared twice")
+    entry = Kind(code, sentence)
+    CATALOGUE[code] = entry
+    return entry

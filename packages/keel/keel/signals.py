@@ -1,0 +1,97 @@
+"""Waiting for a topic: LISTEN/NOTIFY shared by every waiter of a process.
+
+A waiter subscribes, looks at the database, and waits; a notification only says "look again", so a lost one costs
+no more than the waiter's own timeout. Topics are short texts such as `box:b-…`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+import structlog
+from psycopg import AsyncConnection, OperationalError
+
+from keel.db import CHANNEL
+
+log = structlog.get_logger()
+
+RECONNECT_SECONDS = 0.5
+LOOK_AGAIN_SECONDS = 5.0
+"""How long a waiter trusts silence: the listening connection may have been away."""
+
+
+class Subscription:
+    """One waiter's interest in some topics. Made by `Signals.on`."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        """Say that something happened."""
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Return when a topic was notified since the last call, or after `seconds` (at most `LOOK_AGAIN_SECONDS`)."""
+        if seconds > 0:
+            try:
+                await asyncio.wait_for(self._event.wait(), min(seconds, LOOK_AGAIN_SECONDS))
+            except TimeoutError:
+                return
+        self._event.clear()
+
+
+class Signals:
+    """The process's one listening connection, and who waits for what."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._waiters: dict[str, set[Subscription]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    async def __aenter__(self) -> Signals:
+        self._task = asyncio.create_task(self._listen(), name="signals")
+        await self._ready.wait()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @contextmanager
+    def on(self, *topics: str) -> Iterator[Subscription]:
+        """Subscribe to topics for the length of the block."""
+        subscription = Subscription()
+        for topic in topics:
+            self._waiters[topic].add(subscription)
+        try:
+            yield subscription
+        finally:
+            for topic in topics:
+                self._waiters[topic].discard(subscription)
+                if not self._waiters[topic]:
+                    del self._waiters[topic]
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}".encode())
+                    self._wake_all()  # what happened while we were away
+                    self._ready.set()
+                    async for notification in connection.notifies():
+                        for waiter in tuple(self._waiters.get(notification.payload, ())):
+                            waiter.wake()
+            except OperationalError as error:
+                log.warning("signals.reconnecting", error=str(error).strip())
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    def _wake_all(self) -> None:
+        for waiters in tuple(self._waiters.values()):
+            for waiter in tuple(waiters):
+                waiter.wake()
