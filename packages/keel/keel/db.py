@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, LiteralString, TypeVar
+from typing import Any, LiteralString, Self, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
@@ -90,7 +90,7 @@ class Database:
         self.url = url
         self._pool = AsyncConnectionPool(url, min_size=1, max_size=size, open=False, timeout=10.0, kwargs={"autocommit": True})
 
-    async def __aenter__(self) -> Database:
+    async def __aenter__(self) -> Self:
         await self._pool.open(wait=True)
         return self
 

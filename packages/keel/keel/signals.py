@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Self
 
 import structlog
 from psycopg import AsyncConnection, OperationalError
@@ -53,7 +54,7 @@ class Signals:
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
 
-    async def __aenter__(self) -> Signals:
+    async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._listen(), name="signals")
         await self._ready.wait()
         return self

@@ -1,0 +1,1 @@
+"""Rift: disposable boxes for coding agents, grouped into leased tasks, over MCP."""

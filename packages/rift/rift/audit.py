@@ -1,0 +1,85 @@
+"""One row a call: every action runs inside `audited`, so a decision and its record are one transaction.
+
+Source: design of the audit; the ledger itself is `keel.ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from keel import ledger
+from keel.db import Tx
+from keel.refusal import Refusal
+
+from rift.deps import Deps
+from rift.people.model import Caller
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call as it arrived: who, which tool, its scrubbed arguments, and when (monotonic seconds)."""
+
+    caller: Caller
+    tool: str
+    arguments: Mapping[str, object]
+    """Without handles, file content or secrets; the command's own text goes to `text`."""
+    started: float
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """The record being written: an action fills in what it found out."""
+
+    task: str | None = None
+    box: str | None = None
+    outcome: str = field(default="ok")
+
+    def said(self, result: Result) -> Result:
+        """Take the outcome from what the action returns, and hand it through."""
+        if isinstance(result, Refusal):
+            self.outcome = result.code
+        return result
+
+
+@asynccontextmanager
+async def audited(deps: Deps, act: Act) -> AsyncIterator[tuple[Tx, Row]]:
+    """A transaction with its record. An exception rolls the action back and leaves a record with outcome `error`."""
+    row = Row()
+    try:
+        async with deps.db.tx() as tx:
+            yield tx, row
+            await ledger.append(tx, _record(deps, act, row))
+    except Exception:
+        row.outcome = "error"
+        async with deps.db.tx() as tx:
+            await ledger.append(tx, _record(deps, act, row))
+        raise
+
+
+async def refuse(deps: Deps, act: Act, refusal: Refusal) -> Refusal:
+    """Record a refusal that was decided before any transaction (a bad argument), and hand it through."""
+    async with deps.db.tx() as tx:
+        await ledger.append(tx, _record(deps, act, Row(outcome=refusal.code)))
+    return refusal
+
+
+def _record(deps: Deps, act: Act, row: Row) -> ledger.Record:
+    return ledger.Record(
+        at=deps.clock.now(),
+        actor=act.caller.user,
+        via=act.caller.label,
+        action=act.tool,
+        task=row.task,
+        box=row.box,
+        outcome=row.outcome,
+        duration_ms=(deps.clock.monotonic() - act.started) * 1000,
+        arguments=act.arguments,
+        text=act.text,
+        salt=deps.ids.hex(32) if act.text is not None else "",
+    )

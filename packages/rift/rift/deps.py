@@ -1,0 +1,27 @@
+"""What the running system is made of, in one frozen value that `app.py` makes and every action takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keel.clock import Clock
+from keel.db import Database
+from keel.ids import Ids
+from keel.signals import Signals
+
+from rift.drivers.boxes.protocol import BoxDriver
+from rift.drivers.forge.protocol import Forge
+from rift.settings import RiftSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    """Time, chance, the database, what wakes waiters, the drivers, the settings."""
+
+    clock: Clock
+    ids: Ids
+    db: Database
+    signals: Signals
+    boxes: BoxDriver
+    forge: Forge
+    settings: RiftSettings

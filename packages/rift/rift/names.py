@@ -1,0 +1,44 @@
+"""Names and numbers that more than one room speaks of. Each limit of the seeds stands here once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+PERSONAL = "personal"
+"""What every `org` argument takes for the caller's own organization."""
+
+TASK_PREFIX = "task_"
+BOX_PREFIX = "b-"
+TOKEN_PREFIX = "rift_"
+
+TOUCH_EVERY = timedelta(minutes=1)
+"""The activity clock moves at most this often (seed: Tasks, The clocks)."""
+
+OPEN_COMMANDS = 4
+"""How many commands of one box may be open at once (seed: Boxes)."""
+TIMEOUT_MOST = 259_200
+"""The longest run of a command, in seconds: 72 hours."""
+BLOCK_MOST = 45
+"""The longest that a call waits for a command, in seconds."""
+BUDGET_SECONDS = 53.0
+"""Every one of the five command tools has answered by then: under the seed's 55 s, with room for the wire."""
+OUTPUT_BYTES = 65_536
+"""The most output in one answer, shared by its commands."""
+TAIL_BYTES = 8_192
+"""How much of a command's output stays readable without its box."""
+TAILS_KEPT = 64
+"""Of how many of a box's last commands the tail is kept."""
+COMMAND_BYTES = 131_072
+READ_BYTES = 65_536
+WRITE_BYTES = 8 * 1024 * 1024
+FILE_SECONDS = 45
+"""How long a read or a write may run in the box."""
+
+TAKE_WITHIN = timedelta(minutes=10)
+"""A command that no agent took by then never runs."""
+SILENT_AFTER = timedelta(seconds=60)
+"""An agent that has not been heard for so long has lost its open commands until it comes back."""
+NEW_BOX_WAITS = 30.0
+"""How long rift_vm_new waits for a box to run, in seconds."""
+CLOSE_WAITS = 20.0
+"""How long rift_task_close waits for its boxes to be gone, in seconds."""
