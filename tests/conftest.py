@@ -1,0 +1,76 @@
+"""What every test has: databases, fakes (keel.testing.plugin), and tools that may be missing, told instead of hidden."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytest_plugins = ["keel.testing.plugin"]
+
+TOOLS = {
+    "node": "apt-get install nodejs",
+    "npm": "apt-get install npm",
+    "git": "apt-get install git",
+    "cc": "apt-get install gcc",
+}
+"""Programs some tests need beyond git and Python, with the command that installs each on Debian."""
+
+_MISSING = pytest.StashKey[dict[str, list[str]]]()
+_NOT_RUN = "not run: "
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all", action="store_true", help="a test whose tool is missing fails instead of being listed as not run"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(tool, ...): programs this test needs, of TOOLS in tests/conftest.py")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test marked `needs("node")` runs where that program is, and says so where it is not."""
+    for mark in item.iter_markers("needs"):
+        for tool in mark.args:
+            require(tool, item.config)
+
+
+def require(tool: str, config: pytest.Config) -> None:
+    """End this test as not run (with --all: failed) when `tool` is not on PATH."""
+    if shutil.which(tool):
+        return
+    text = f"{_NOT_RUN}{tool} is missing, install it with: {TOOLS[tool]}"
+    if config.getoption("--all"):
+        pytest.fail(text, pytrace=False)
+    pytest.skip(text)
+
+
+@pytest.fixture
+def needs(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """For tools that only the test's body knows of: `needs("node")`."""
+    return lambda tool: require(tool, request.config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what was not run, by what would make it run."""
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        _, _, reason = report.longrepr
+        if _NOT_RUN in reason:
+            text = reason[reason.index(_NOT_RUN) + len(_NOT_RUN) :]
+            reasons[text] = reasons.get(text, 0) + 1
+    if reasons:
+        terminalreporter.section("not run")
+        for text, count in sorted(reasons.items()):
+            terminalreporter.line(f"{count} test{'s' if count > 1 else ''}: {text}")
+
+
+@pytest.fixture(scope="session")
+def migrate_database() -> Iterator[Callable[[str], object]]:
+    """Rift's schema, in the template that each test's database is copied from."""
+    migrate: Callable[[str], object] = importlib.import_module("rift.migrations").migrate
+    yield migrate
