@@ -13,7 +13,6 @@ from typing import TypeVar
 from keel import ledger
 from keel.db import Tx
 from keel.refusal import Refusal
-
 from rift.deps import Deps
 from rift.people.model import Caller
 
@@ -30,6 +29,33 @@ class Act:
     """Without handles, file content or secrets; the command's own text goes to `text`."""
     started: float
     text: str | None = None
+
+    @property
+    def actor(self) -> str | None:
+        """The user's id."""
+        return self.caller.user
+
+    @property
+    def via(self) -> str:
+        """The label of their token."""
+        return self.caller.label
+
+
+@dataclass(frozen=True, slots=True)
+class SystemAct:
+    """What nobody's token did: a command on the server (`via` is `cli`), or the system's own upkeep."""
+
+    tool: str
+    """The command, as `rift repo add`."""
+    arguments: Mapping[str, object]
+    started: float
+    via: str = "cli"
+    text: str | None = None
+
+    @property
+    def actor(self) -> str | None:
+        """Nobody that the system knows."""
+        return None
 
 
 @dataclass(slots=True)
@@ -48,7 +74,7 @@ class Row:
 
 
 @asynccontextmanager
-async def audited(deps: Deps, act: Act) -> AsyncIterator[tuple[Tx, Row]]:
+async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, Row]]:
     """A transaction with its record. An exception rolls the action back and leaves a record with outcome `error`."""
     row = Row()
     try:
@@ -62,18 +88,18 @@ async def audited(deps: Deps, act: Act) -> AsyncIterator[tuple[Tx, Row]]:
         raise
 
 
-async def refuse(deps: Deps, act: Act, refusal: Refusal) -> Refusal:
+async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
     """Record a refusal that was decided before any transaction (a bad argument), and hand it through."""
     async with deps.db.tx() as tx:
         await ledger.append(tx, _record(deps, act, Row(outcome=refusal.code)))
     return refusal
 
 
-def _record(deps: Deps, act: Act, row: Row) -> ledger.Record:
+def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
     return ledger.Record(
         at=deps.clock.now(),
-        actor=act.caller.user,
-        via=act.caller.label,
+        actor=act.actor,
+        via=act.via,
         action=act.tool,
         task=row.task,
         box=row.box,

@@ -1,9 +1,12 @@
-"""Who calls."""
+"""Who there is, what they belong to, and who calls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
+
+from rift.names import PERSONAL
 
 Role = Literal["member", "admin"]
 
@@ -25,3 +28,59 @@ class Caller:
     def label(self) -> str:
         """What a task shows as its holder: `mcp:` and the client's name (seed: Tasks, The holder)."""
         return f"mcp:{self.client}"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person with an account."""
+
+    id: str
+    email: str
+    """As it was given; compared without regard to case."""
+    admin: bool
+    """Whether they are the platform admin."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One person's place in one organization."""
+
+    org: str
+    """The organization's id."""
+    name: str
+    """What its members call it in an `org` argument: `personal`, or the team's name."""
+    role: Role
+
+    @property
+    def personal(self) -> bool:
+        """Whether it is the person's own organization."""
+        return self.name == PERSONAL
+
+    @property
+    def admin(self) -> bool:
+        """Whether they may change it: members read, admins change."""
+        return self.role == "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an organization, as the others see them."""
+
+    org: str
+    email: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What an MCP client signs in with. The secret is shown once and only its SHA-256 is kept."""
+
+    id: str
+    user_id: str
+    email: str
+    client: str
+    created_at: datetime
+    used_at: datetime | None
+    """At most a minute behind its last call."""
+    revoked_at: datetime | None
