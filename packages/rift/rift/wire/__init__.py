@@ -1,0 +1,1 @@
+"""The edges: MCP, the agents, the web; each turns actions into its own words."""

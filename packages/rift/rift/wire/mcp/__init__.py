@@ -1,0 +1,1 @@
+"""The MCP surface: arguments in, one action, an answer out."""

@@ -1,0 +1,183 @@
+"""The door before the MCP endpoint: which host was asked, from which page, under which token, and how much was sent.
+
+It answers before anything else looks at a request, so also a client that only probes with a GET learns how to sign in.
+Sources: MCP 2026-07-28 (Streamable HTTP, Security; Authorization), RFC 6750, RFC 9728.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rift.people.model import Caller
+
+CALLER_KEY = "rift.caller"
+"""Where the ASGI scope carries the caller behind the guard."""
+BODY_BYTES = 12 * 1024 * 1024
+DRAINED_BYTES = 4 * BODY_BYTES
+"""How much of a body that is too large is read away, so that the client gets to read the answer."""
+TOKEN_CHARACTERS = 4096
+UNAUTHORIZED = -32001
+TOO_LARGE = -32600
+
+Authenticate = Callable[[str], Awaitable[Caller | None]]
+"""From a bearer token to whose it is; None for one that is unknown, expired or revoked."""
+
+
+class Guard:
+    """Checks Host, Origin, the bearer token and the body's size, in this order, then lets the request in.
+
+    `hosts` are the public names this server answers to, as `rift.example` (any port) or `rift.example:8443`;
+    loopback names are always answered. `metadata_url` is the protected-resource metadata document.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticate: Authenticate,
+        metadata_url: str,
+        scope: str = "rift",
+        hosts: Iterable[str] = (),
+        body_bytes: int = BODY_BYTES,
+    ) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._metadata_url = metadata_url
+        self._scope = scope
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._body_bytes = body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError("the MCP endpoint serves HTTP requests only")
+        refused = self._place(scope)
+        caller = None
+        if refused is None:
+            caller = await self._caller(scope)
+            refused = None if caller else self._unauthorized(bool(_header(scope, b"authorization")))
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        body = await self._body(scope, receive)
+        if isinstance(body, Response):
+            await body(scope, receive, send)
+        elif body is not None:
+            await self._app({**scope, CALLER_KEY: caller}, _replay(body, receive), send)
+
+    def _place(self, scope: Scope) -> Response | None:
+        """Refuse a request for another host (a rebound name), or from a page that is not ours."""
+        host = _header(scope, b"host")
+        if not host or not self._known(host):
+            return error_response(
+                421, "This server does not answer to that Host: Rift:Server:Hosts lists those it has."
+            )
+        origin = _header(scope, b"origin")
+        if origin is not None:
+            parts = urlsplit(origin)
+            if parts.scheme not in ("http", "https") or not self._known(parts.netloc):
+                return error_response(403, "This server does not answer to that Origin.")
+        return None
+
+    def _known(self, host: str) -> bool:
+        host = host.lower()
+        try:
+            parts = urlsplit(f"//{host}")
+            name, _ = parts.hostname or "", parts.port
+        except ValueError:
+            return False
+        if parts.netloc != host or "@" in host or not name:
+            return False
+        return host in self._hosts or name in self._hosts or _is_loopback(name)
+
+    async def _caller(self, scope: Scope) -> Caller | None:
+        scheme, _, token = (_header(scope, b"authorization") or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or len(token) > TOKEN_CHARACTERS:
+            return None
+        return await self._authenticate(token)
+
+    def _unauthorized(self, presented: bool) -> Response:
+        challenge = f'Bearer resource_metadata="{self._metadata_url}", scope="{self._scope}"'
+        message = (
+            "This call needs a bearer token: sign in, or take one from `rift token new --user EMAIL --client NAME`."
+        )
+        if presented:
+            challenge += ', error="invalid_token", error_description="The token is unknown, expired or revoked"'
+            message = (
+                "This bearer token is unknown, expired or revoked: sign in again, or make one with "
+                "`rift token new --user EMAIL --client NAME`."
+            )
+        return error_response(401, message, {"WWW-Authenticate": challenge}, code=UNAUTHORIZED)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | Response | None:
+        """The whole body; the refusal of one that is too large; None when the client went away while sending it."""
+        chunks: list[bytes] = []
+        size = 0
+        more = True
+        declared = _header(scope, b"content-length") or ""
+        if declared.isdecimal() and int(declared[:20]) > DRAINED_BYTES:
+            return self._too_large()
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            more = message.get("more_body", False)
+            if size <= self._body_bytes:
+                chunks.append(chunk)
+            elif size > DRAINED_BYTES:
+                break
+        return self._too_large() if size > self._body_bytes else b"".join(chunks)
+
+    def _too_large(self) -> Response:
+        mebibytes = self._body_bytes // (1024 * 1024)
+        return error_response(
+            413,
+            f"The request is larger than {mebibytes} MiB ({self._body_bytes} bytes), so nothing ran. A file of "
+            "more than 8 MiB is written in parts: rift_write each part to a file of its own, then join them with rift_bash.",
+            code=TOO_LARGE,
+        )
+
+
+def mcp_routes(app: ASGIApp) -> list[BaseRoute]:
+    """The endpoint's routes: `/mcp` and `/mcp/` alike, without a redirect between them."""
+    return [Route("/mcp", app), Route("/mcp/", app)]
+
+
+def error_response(
+    status: int, message: str, headers: Mapping[str, str] | None = None, *, code: int = -32600
+) -> Response:
+    """An HTTP error whose body is a JSON-RPC error, which clients show."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return Response(json.dumps(body), status, headers, "application/json")
+
+
+def _header(scope: Scope, name: bytes) -> str | None:
+    """A header's value; "" when it is there more than once, so that no two readers take different ones."""
+    values = [value for key, value in scope["headers"] if key == name]
+    return None if not values else values[0].decode("latin-1") if len(values) == 1 else ""
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body once, then what the server has to say (that the client went away)."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again

@@ -1,0 +1,34 @@
+"""What of a call's arguments the audit may keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rift.audit import Act
+from rift.people.model import Caller
+from rift.wire.mcp.arguments import HANDLE
+
+LEFT_OUT = frozenset({"task", "content"})
+"""A handle (its task stands in a column of its own), and what goes into a file."""
+TEXT = "command"
+"""The argument that goes to the side table which can be erased."""
+KEPT_CHARACTERS = 500
+
+
+def act(caller: Caller, tool: str, arguments: Mapping[str, Any], started: float) -> Act:
+    """The call as the audit records it: no handle, no file content, long texts cut short."""
+    kept = {name: _short(value) for name, value in arguments.items() if name not in LEFT_OUT and name != TEXT}
+    text = arguments.get(TEXT)
+    return Act(caller, tool, kept, started, HANDLE.sub("<handle>", text) if isinstance(text, str) else None)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str):
+        plain = HANDLE.sub("<handle>", value)
+        return plain if len(plain) <= KEPT_CHARACTERS else plain[:KEPT_CHARACTERS] + "…"
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _short(item) for name, item in value.items() if name not in LEFT_OUT}
+    return value

@@ -1,0 +1,1 @@
+"""One file a tool: parse, one action, render."""
