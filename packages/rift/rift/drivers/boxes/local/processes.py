@@ -1,0 +1,128 @@
+"""The host's process table, as far as it concerns boxes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from rift.drivers.boxes.local.places import BoxDir
+from rift.drivers.boxes.protocol import DriverError
+
+
+def agents(box: BoxDir) -> list[int]:
+    """The processes that are this box's agent: by their command line, which no jail can write."""
+    wanted = os.fsencode(box.settings)
+    return [pid for pid in _pids() if _is_agent(pid, wanted, box.uid)]
+
+
+def agent_of(box: BoxDir) -> int | None:
+    """The box's agent, looked up by its pid file first, as walking all processes takes a while."""
+    with suppress(OSError, ValueError):
+        descriptor = os.open(box.path / "agent.pid", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            pid = int(file.read(32))
+        if _is_agent(pid, os.fsencode(box.settings), box.uid):
+            return pid
+    found = agents(box)
+    return found[0] if found else None
+
+
+def all_processes(box: BoxDir) -> list[int]:
+    """Every process that belongs to the box: agent, jail, and what a crash left of them.
+
+    With a uid of its own: all processes of that uid. Else: its agent, and what lives in its mounts or its folder.
+    """
+    if box.uid is not None:
+        return [pid for pid in _pids() if _uid(pid) == box.uid]
+    me, mine, inside = os.geteuid(), os.getpid(), os.fsencode(box.path)
+    return [pid for pid in _pids() if pid != mine and _uid(pid) == me and _lives_in(pid, inside)]
+
+
+async def end_all(box: BoxDir, *, seconds: float) -> None:
+    """Kill every process of the box and wait until none is left. Raises DriverError after `seconds`."""
+    await _end(lambda: all_processes(box), f"box {box.path.name}", seconds)
+
+
+async def end_agents(box: BoxDir, *, seconds: float) -> None:
+    """Kill the box's agents, and with them their jails."""
+    await _end(lambda: agents(box), f"the agent of box {box.path.name}", seconds)
+
+
+async def _end(find: Callable[[], list[int]], whose: str, seconds: float) -> None:
+    left: list[int] = []
+    try:
+        async with asyncio.timeout(seconds):
+            while left := await asyncio.to_thread(find):
+                for pid in left:
+                    _kill(pid)
+                await asyncio.sleep(0.01)
+    except TimeoutError as error:
+        raise DriverError(f"Processes of {whose} do not end: {', '.join(map(str, left))}.") from error
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _thaw(pid)
+
+
+def _thaw(pid: int) -> None:
+    """A process in a frozen cgroup of the first kind does not even die; thaw it."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, kinds, path = line.split(":", 2)
+            if "freezer" in kinds.split(",") and path != "/":
+                Path(f"/sys/fs/cgroup/freezer{path}/freezer.state").write_text("THAWED")
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _uid(pid: int) -> int | None:
+    """The real uid of a living process; None for a zombie, which only waits to be noticed by its parent."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            fields = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
+    except OSError:
+        return None
+    if fields.get(b"State", b"").strip()[:1] in (b"Z", b"X"):
+        return None
+    return int(fields[b"Uid"].split()[0])
+
+
+def _is_agent(pid: int, settings: bytes, uid: int | None) -> bool:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return False
+    if settings not in words or b"run" not in words:
+        return False
+    return _uid(pid) == (os.geteuid() if uid is None else uid)
+
+
+def _lives_in(pid: int, folder: bytes) -> bool:
+    """Whether a process was started for the folder, stands in it, or sees it mounted."""
+    below = folder + b"/"
+    with suppress(OSError):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        if b"run" in words and below + b"agent.json" in words:
+            return True
+    with suppress(OSError):
+        place = os.fsencode(os.readlink(f"/proc/{pid}/cwd"))
+        if place == folder or place.startswith(below):
+            return True
+    with suppress(OSError):
+        if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt"):
+            return False
+        # mountinfo's fourth field is the mounted folder within its file system, so only its end can be compared.
+        ending = b"/boxes/" + os.path.basename(folder) + b"/home"
+        with open(f"/proc/{pid}/mountinfo", "rb") as file:
+            return any(line.split(b" ")[3].endswith(ending) for line in file)
+    return False

@@ -1,0 +1,123 @@
+"""What a box driver does, whoever makes the boxes.
+
+A driver makes, parks and removes boxes; it never speaks to what runs in them. A box's agent reports to the control
+plane itself, under the incarnation it was started with.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, ParamSpec, Protocol, TypeVar
+
+State = Literal["absent", "stopped", "running", "parked"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DriverError(Exception):
+    """A driver could not do what it was asked; `reason` is the whole text, fit to be shown to a person."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSpec:
+    """One start of one box.
+
+    `box` is its id (`b-` and 24 hex digits, or an older name), `incarnation` counts the starts of its agent,
+    `repository` is `OWNER/NAME` or the short name, `ref` a short branch name and `commit` the full object name the
+    checkout stands at; `mirror` is the bare mirror it borrows objects from, `origin` the URL its `origin` shall have.
+    `server` and `token` are the agent's; `epoch` is the number of the last order to park or resume.
+    """
+
+    box: str
+    incarnation: int
+    name: str
+    repository: str
+    ref: str
+    commit: str
+    mirror: Path
+    origin: str
+    token: str = field(repr=False)
+    network: str
+    allow: tuple[str, ...]
+    epoch: int
+    server: str
+
+    @property
+    def short_repository(self) -> str:
+        """The repository's name without its owner: the checkout's folder."""
+        return self.repository.rstrip("/").rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What a driver finds of a box: `stopped` has files and no process; `parked` has frozen processes."""
+
+    state: State
+    incarnation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What `start` made: `lacks` holds one sentence for each thing the checkout lacks (submodules, LFS files)."""
+
+    lacks: tuple[str, ...] = ()
+
+
+class BoxDriver(Protocol):
+    """Every method may be repeated and may be called by any replica; each raises DriverError, and only that.
+
+    None of them may be called inside a database transaction (they raise then).
+    """
+
+    @property
+    def kind(self) -> str:
+        """A short word for lists and settings: `local`, `fake`."""
+
+    async def start(self, spec: BoxSpec) -> Started:
+        """Make the box's files and checkout where absent, end any older incarnation, start this one's agent.
+
+        Returns when the agent's process is there, which is before its jail is up: the agent reports that itself.
+        An agent of this incarnation that already runs is left alone. Raises when a newer incarnation runs.
+        """
+
+    async def park(self, box: str, epoch: int) -> None:
+        """Flush the box's files and freeze its processes. Raises when its agent is not there.
+
+        An epoch older than the last one the agent saw changes nothing: a newer order has overtaken this one.
+        """
+
+    async def resume(self, box: str, epoch: int) -> None:
+        """Thaw the box's processes; as `park` otherwise."""
+
+    async def stop(self, box: str) -> None:
+        """End every process of the box; its files stay. Nothing to do for an unknown box."""
+
+    async def destroy(self, box: str) -> None:
+        """End every process and remove every file of the box. Returns when nothing is left; unknown is fine."""
+
+    async def inspect(self, box: str) -> Presence:
+        """What there is of the box now."""
+
+    async def inventory(self) -> list[str]:
+        """The ids of all boxes of which anything is left, sorted."""
+
+
+def outside_transactions(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Make an async method raise when it is called inside a database transaction: it is slow, and cannot be undone."""
+
+    @functools.wraps(method)
+    async def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        from keel.db import forbid_in_transaction  # late: a driver alone should not load the database layer
+
+        forbid_in_transaction(method.__qualname__)
+        return await method(*args, **kwargs)
+
+    return guarded

@@ -1,0 +1,82 @@
+"""Git as a subprocess: without prompts, with a time limit, with errors fit to be shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from contextlib import suppress
+
+from rift.drivers.forge.protocol import ForgeError
+
+#: The transports a repository's address may name. `ext` and other helpers run commands, so they are not among them.
+TRANSPORTS = "file:git:http:https:ssh"
+ERROR_LINES = 6
+ERROR_CHARACTERS = 1000
+
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> str:
+    """Run git and return what it printed. Raises ForgeError when it fails or takes longer than `seconds`.
+
+    The configuration of the user who runs the control plane counts, as that is where access to private
+    repositories is set up (credential helpers, keys, proxies).
+    """
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "maintenance.auto=false",
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        umask=0o022,  # boxes' users read what is fetched; the mirror's own folder keeps others out
+        pass_fds=pass_fds,
+        env=_environment(),
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate()
+    except TimeoutError as error:
+        raise ForgeError(f"git took longer than {seconds:g} s") from error
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            await process.wait()
+    if process.returncode != 0:
+        raise ForgeError(shown(err.decode("utf-8", "replace")) or f"git ended with code {process.returncode}")
+    return out.decode("utf-8", "surrogateescape")
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return kept | {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": kept.get("GIT_ASKPASS", "/bin/false"),
+        "SSH_ASKPASS": "/bin/false",
+        "GIT_SSH_COMMAND": kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
+        "GIT_ALLOW_PROTOCOL": TRANSPORTS,
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+_KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"})
+
+
+def shown(text: str) -> str:
+    """The last lines of an error text, without git's prefixes, credentials masked."""
+    lines = [line.strip() for line in masked(text).splitlines()]
+    lines = [re.sub(r"^(fatal|error|remote): ", "", line) for line in lines if line]
+    return " ".join(lines[-ERROR_LINES:])[-ERROR_CHARACTERS:]
+
+
+def masked(text: str) -> str:
+    """The text with user names and passwords of URLs replaced."""
+    return _USERINFO.sub("***@", text)

@@ -1,0 +1,133 @@
+"""The local forge: any git URL or path, through git itself."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from pathlib import Path
+
+from rift.drivers.boxes.protocol import outside_transactions
+from rift.drivers.forge.git import git, masked
+from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.locks import locked
+
+HEADS = "refs/heads/"
+PINS = "refs/rift/boxes/"
+MARK = "rift-mirror"
+
+#: What a mirror's own configuration adds: nothing that a box may borrow is ever removed.
+CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
+
+_PIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+class LocalForge:
+    """`heads_seconds` and `fetch_seconds` limit one call each."""
+
+    kind = "local"
+
+    def __init__(self, *, heads_seconds: float = 30.0, fetch_seconds: float = 900.0) -> None:
+        self._heads_seconds = heads_seconds
+        self._fetch_seconds = fetch_seconds
+
+    @outside_transactions
+    async def heads(self, url: str) -> dict[str, str]:
+        return await self._heads(url)
+
+    async def _heads(self, url: str) -> dict[str, str]:
+        check_url(url)
+        try:
+            listed = await git("ls-remote", "--heads", "--", url, seconds=self._heads_seconds)
+        except ForgeError as error:
+            raise ForgeError(f"{masked(url)} cannot be read: {error.reason}") from error
+        return _branches(line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
+
+    @outside_transactions
+    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+        check_url(url)
+        await asyncio.to_thread(mirror.parent.mkdir, mode=0o711, parents=True, exist_ok=True)
+        async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
+            if not await asyncio.to_thread((mirror / MARK).exists):
+                await self._make(url, mirror)
+            await asyncio.to_thread(_sweep, mirror)
+            try:
+                await git(
+                    f"--git-dir={mirror}",
+                    "fetch",
+                    "--quiet",
+                    "--prune",
+                    "--no-tags",
+                    "--no-write-fetch-head",
+                    "--no-recurse-submodules",
+                    "--",
+                    url,
+                    f"+{HEADS}*:{HEADS}*",
+                    "+refs/tags/*:refs/tags/*",
+                    seconds=self._fetch_seconds,
+                    pass_fds=(lock,),  # git may outlive us; nobody may take its files for leftovers then
+                )
+            except ForgeError as error:
+                raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
+            listed = await git(
+                f"--git-dir={mirror}",
+                "for-each-ref",
+                "--format=%(objectname)%09%(refname)",
+                HEADS,
+                seconds=self._heads_seconds,
+            )
+        return _branches(line.split("\t", 1) for line in listed.splitlines())
+
+    async def _make(self, url: str, mirror: Path) -> None:
+        """Make an empty mirror of the repository's object format; a half-made one is made anew."""
+        heads = await self._heads(url)
+        kind = "sha256" if any(len(commit) == 64 for commit in heads.values()) else "sha1"
+        await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
+        await git(
+            "init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30
+        )
+        await asyncio.to_thread(_finish, mirror)
+
+    @outside_transactions
+    async def pin(self, mirror: Path, box: str, commit: str) -> None:
+        if not _COMMIT.fullmatch(commit):
+            raise ForgeError(f"{commit!r} is not the full name of a commit")
+        await git(f"--git-dir={mirror}", "update-ref", _pin(box), commit, seconds=self._heads_seconds)
+
+    @outside_transactions
+    async def unpin(self, mirror: Path, box: str) -> None:
+        if await asyncio.to_thread(mirror.is_dir):
+            await git(f"--git-dir={mirror}", "update-ref", "-d", _pin(box), seconds=self._heads_seconds)
+
+
+def check_url(url: str) -> None:
+    """Raise ForgeError for what git would take for something else than an address."""
+    if not url or url.startswith("-") or any(ord(character) < 32 for character in url):
+        raise ForgeError(f"{masked(url)!r} is not the address of a repository")
+
+
+def _pin(box: str) -> str:
+    if not _PIN_NAME.fullmatch(box) or ".." in box or box.endswith((".", ".lock")):
+        raise ForgeError(f"{box!r} is not the id of a box")
+    return PINS + box
+
+
+def _branches(pairs: object) -> dict[str, str]:
+    assert hasattr(pairs, "__iter__")
+    return {name.removeprefix(HEADS): commit for commit, name in pairs if name.startswith(HEADS)}
+
+
+def _finish(mirror: Path) -> None:
+    with (mirror / "config").open("a") as file:
+        file.write(CONFIGURATION)
+    (mirror / MARK).touch()
+
+
+def _sweep(mirror: Path) -> None:
+    """Remove what a git that was killed left behind; the caller holds the mirror's lock, so no other one runs."""
+    for pattern in ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock"):
+        for left in mirror.glob(pattern):
+            left.unlink(missing_ok=True)
+    for left in (mirror / "objects" / "pack").glob("tmp_*"):
+        left.unlink(missing_ok=True)

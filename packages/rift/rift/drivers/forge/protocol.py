@@ -1,0 +1,40 @@
+"""What a forge does, whichever it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+
+class ForgeError(Exception):
+    """A forge could not do what it was asked; `reason` is fit to be shown to a person and holds no credential."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Forge(Protocol):
+    """Heads are `{short branch name: full commit name}`. Each method raises ForgeError, and only that.
+
+    None of them may be called inside a database transaction (they raise then).
+    """
+
+    @property
+    def kind(self) -> str:
+        """A short word for lists and settings: `local`, `fake`."""
+
+    async def heads(self, url: str) -> dict[str, str]:
+        """The branches of the repository as they are now; empty for an empty repository."""
+
+    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+        """Bring the bare mirror up to date, made when absent, and return its heads.
+
+        A branch that is gone from the repository goes from the heads; objects, once fetched, stay.
+        """
+
+    async def pin(self, mirror: Path, box: str, commit: str) -> None:
+        """Keep the commit in the mirror for this box, whatever happens to its branch. Raises when it is not there."""
+
+    async def unpin(self, mirror: Path, box: str) -> None:
+        """Forget the box's pin; there may be none."""

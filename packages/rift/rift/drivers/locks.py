@@ -1,0 +1,44 @@
+"""Locks among all processes of a host, held by a file."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[int]:
+    """Hold the lock at `path`; its file comes and goes with it. Yields its descriptor.
+
+    A child process that is given the descriptor holds the lock too: then it lasts until both are gone.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _same_file(descriptor, path):
+                break
+        except BlockingIOError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        await asyncio.sleep(0.02)
+    try:
+        yield descriptor
+    finally:
+        with suppress(FileNotFoundError):
+            path.unlink()  # while held: whoever opened it before sees that it is another file, and tries again
+        os.close(descriptor)
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
