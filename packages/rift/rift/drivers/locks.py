@@ -33,7 +33,8 @@ async def locked(path: Path) -> AsyncIterator[int]:
         yield descriptor
     finally:
         with suppress(FileNotFoundError):
-            path.unlink()  # while held: whoever opened it before sees that it is another file, and tries again
+            # While held: whoever opened it before sees that it is another file, and tries again.
+            os.unlink(path)  # noqa: PTH108 -- not a slow call
         os.close(descriptor)
 
 

@@ -19,6 +19,9 @@ MARK = "rift-mirror"
 #: What a mirror's own configuration adds: nothing that a box may borrow is ever removed.
 CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
 
+#: Lock files of refs. Git waits a second for one of them, so one still there then belongs to nobody.
+LOCKS = ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock")
+
 _PIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -42,7 +45,7 @@ class LocalForge:
             listed = await git("ls-remote", "--heads", "--", url, seconds=self._heads_seconds)
         except ForgeError as error:
             raise ForgeError(f"{masked(url)} cannot be read: {error.reason}") from error
-        return _branches(line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
+        return _branches(listed)
 
     @outside_transactions
     async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
@@ -51,25 +54,14 @@ class LocalForge:
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
             if not await asyncio.to_thread((mirror / MARK).exists):
                 await self._make(url, mirror)
-            await asyncio.to_thread(_sweep, mirror)
+            await asyncio.to_thread(_sweep, mirror, "objects/pack/tmp_*")
             try:
-                await git(
-                    f"--git-dir={mirror}",
-                    "fetch",
-                    "--quiet",
-                    "--prune",
-                    "--no-tags",
-                    "--no-write-fetch-head",
-                    "--no-recurse-submodules",
-                    "--",
-                    url,
-                    f"+{HEADS}*:{HEADS}*",
-                    "+refs/tags/*:refs/tags/*",
-                    seconds=self._fetch_seconds,
-                    pass_fds=(lock,),  # git may outlive us; nobody may take its files for leftovers then
-                )
+                await self._fetch(url, mirror, lock)
             except ForgeError as error:
-                raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
+                if ".lock': File exists" not in error.reason:
+                    raise
+                await asyncio.to_thread(_sweep, mirror, *LOCKS)
+                await self._fetch(url, mirror, lock)
             listed = await git(
                 f"--git-dir={mirror}",
                 "for-each-ref",
@@ -77,16 +69,34 @@ class LocalForge:
                 HEADS,
                 seconds=self._heads_seconds,
             )
-        return _branches(line.split("\t", 1) for line in listed.splitlines())
+        return _branches(listed)
+
+    async def _fetch(self, url: str, mirror: Path, lock: int) -> None:
+        try:
+            await git(
+                f"--git-dir={mirror}",
+                "fetch",
+                "--quiet",
+                "--prune",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-recurse-submodules",
+                "--",
+                url,
+                f"+{HEADS}*:{HEADS}*",
+                "+refs/tags/*:refs/tags/*",
+                seconds=self._fetch_seconds,
+                pass_fds=(lock,),  # git may outlive us; nobody may take its files for leftovers then
+            )
+        except ForgeError as error:
+            raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
 
     async def _make(self, url: str, mirror: Path) -> None:
         """Make an empty mirror of the repository's object format; a half-made one is made anew."""
         heads = await self._heads(url)
         kind = "sha256" if any(len(commit) == 64 for commit in heads.values()) else "sha1"
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
-        await git(
-            "init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30
-        )
+        await git("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30)
         await asyncio.to_thread(_finish, mirror)
 
     @outside_transactions
@@ -113,9 +123,10 @@ def _pin(box: str) -> str:
     return PINS + box
 
 
-def _branches(pairs: object) -> dict[str, str]:
-    assert hasattr(pairs, "__iter__")
-    return {name.removeprefix(HEADS): commit for commit, name in pairs if name.startswith(HEADS)}
+def _branches(listed: str) -> dict[str, str]:
+    """Heads from lines of a commit, a tab and a full ref name."""
+    pairs = (line.partition("\t") for line in listed.splitlines())
+    return {name.removeprefix(HEADS): commit for commit, _, name in pairs if name.startswith(HEADS)}
 
 
 def _finish(mirror: Path) -> None:
@@ -124,10 +135,8 @@ def _finish(mirror: Path) -> None:
     (mirror / MARK).touch()
 
 
-def _sweep(mirror: Path) -> None:
-    """Remove what a git that was killed left behind; the caller holds the mirror's lock, so no other one runs."""
-    for pattern in ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock"):
+def _sweep(mirror: Path, *patterns: str) -> None:
+    """Remove what a git that was killed left behind. The caller holds the mirror's lock, so no other fetch runs."""
+    for pattern in patterns:
         for left in mirror.glob(pattern):
             left.unlink(missing_ok=True)
-    for left in (mirror / "objects" / "pack").glob("tmp_*"):
-        left.unlink(missing_ok=True)

@@ -40,9 +40,7 @@ async def _exchange(socket: Path, order: dict[str, object]) -> dict[str, Any]:
     # Through the folder's descriptor, as a socket's own path may be no longer than 107 bytes.
     folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        reader, writer = await asyncio.open_unix_connection(
-            f"/proc/self/fd/{folder}/{socket.name}", limit=LINE_LIMIT
-        )
+        reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/{socket.name}", limit=LINE_LIMIT)
     finally:
         os.close(folder)
     try:

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rift.drivers.boxes.local import control, mounts, places, processes
@@ -124,10 +126,8 @@ class LocalBoxes:
 
     async def _end(self, box: BoxDir) -> None:
         """End everything of the box: politely if its agent listens, as it knows best what it froze."""
-        try:
+        with suppress(DriverError):  # gone, or beyond asking
             await control.ask(box.socket, {"op": "quit"}, seconds=QUIT_SECONDS)
-        except DriverError:
-            pass  # gone, or beyond asking
         await processes.end_all(box, seconds=END_SECONDS)
 
     @outside_transactions
@@ -167,15 +167,15 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec) -> dict[st
     folders = ["home", "home/.local/bin", "tmp", "etc", "spool", "var/tmp", "var/cache", "var/lib", "var/log", "layers"]
     files = [{"path": f"etc/{name}", "text": text, "mode": 0o644} for name, text in own.items()]
     for name in shown:  # the places they are mounted on, as /etc itself is read-only
-        if os.path.isdir(f"/etc/{name}"):
+        if Path("/etc", name).is_dir():
             folders.append(f"etc/{name}")
         else:
-            folders.append(os.path.dirname(f"etc/{name}"))
+            folders.append(str(Path("etc", name).parent))
             files.append({"path": f"etc/{name}", "text": "", "mode": 0o644, "once": True})
     if host.overlay:
         for name in mounts.LAYERED:
             folders += [f"layers/{name}/upper", f"layers/{name}/work"]
-        folders += [f"layers/usr/upper/local/{name}" for name in mounts.USR_LOCAL if os.path.isdir(f"/usr/local/{name}")]
+        folders += [f"layers/usr/upper/local/{name}" for name in mounts.USR_LOCAL]
     settings = {
         "box": spec.box,
         "incarnation": spec.incarnation,
@@ -238,7 +238,7 @@ def _open_mirror(spec: BoxSpec, group: int) -> None:
 
 
 def _read(box: BoxDir, name: str, limit: int, *, end: bool = False) -> bytes:
-    """The first or last bytes of a file in the box's folder, which is not ours: no link is followed, no pipe waited for."""
+    """The first or last bytes of a file in the box's folder, which is not ours: no link followed, no pipe awaited."""
     descriptor = os.open(box.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if end:

@@ -9,6 +9,11 @@ Job: `{"uid": n|null, "gid": n|null, "dir": "…", "folders": ["etc", …], "fil
 Answer: `{"pid": n|null, "lacks": ["…"], "run": {"code": n, "text": "…"}}` or `{"error": "…"}`.
 """
 
+# Pathlib takes longer to load than all of this takes to run.
+# ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH110, PTH113, PTH114, PTH118, PTH123, PTH211
+
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import json
@@ -17,6 +22,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from typing import Any
 
 NO_NEW_PRIVS = 38
 DONE = "checkout.done"
@@ -26,7 +32,7 @@ class Failed(Exception):
     """The job cannot be done; the text says why."""
 
 
-def drop(uid, gid):
+def drop(uid: int | None, gid: int) -> None:
     """Become the box's user for good; nothing started from here can gain a privilege."""
     if uid is not None:
         os.setgroups([])
@@ -38,7 +44,7 @@ def drop(uid, gid):
     os.umask(0o022)
 
 
-def write(path, text, mode):
+def write(path: str, text: str, mode: int) -> None:
     """Replace a file in one step, with its mode from the first byte on."""
     temporary = path + ".new"
     with contextlib.suppress(FileNotFoundError):
@@ -50,7 +56,7 @@ def write(path, text, mode):
     os.replace(temporary, path)
 
 
-def prepare(job):
+def prepare(job: dict[str, Any]) -> None:
     """Make what is absent of the folders and links, and write the files anew."""
     for path in job.get("folders", ()):
         os.makedirs(path, exist_ok=True)
@@ -63,7 +69,7 @@ def prepare(job):
         write(file["path"], file["text"], file["mode"])
 
 
-def git(plan, *words, **more):
+def git(plan: dict[str, Any], *words: str) -> str:
     """Run git with nothing of the host's or of a person's configuration; return what it printed."""
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -78,17 +84,16 @@ def git(plan, *words, **more):
         [plan["git"], "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", *words],
         env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **more,
+        capture_output=True,
+        check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip() or "exit code %d" % done.returncode
-        raise Failed("git %s: %s" % (words[0] if not words[0].startswith("-") else words[1], said[-2000:]))
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        raise Failed(f"the checkout could not be made: {said[-2000:]}")
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def references(plan):
+def references(plan: dict[str, Any]) -> str:
     """The text of a packed-refs file: the branch, its commit, and the mirror's heads and tags as of now."""
     listed = git(
         plan,
@@ -108,28 +113,33 @@ def references(plan):
         entries[name + plan["ref"]] = [plan["commit"]]
     lines = ["# pack-refs with: peeled fully-peeled sorted "]
     for name in sorted(entries, key=os.fsencode):
-        lines.append("%s %s" % (entries[name][0], name))
+        lines.append(f"{entries[name][0]} {name}")
         lines.extend("^" + peeled for peeled in entries[name][1:])
     return "\n".join(lines) + "\n"
 
 
-def quoted(text):
+def quoted(text: str) -> str:
     """A value as git's configuration file writes it."""
     if "\n" in text or "\0" in text:
         raise Failed("a name or address holds a line break")
-    return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
-def configuration(plan):
+def configuration(plan: dict[str, Any]) -> str:
     """What the checkout's own configuration says besides what `git init` writes."""
     branch = quoted(plan["ref"])
-    return (
-        '[remote "origin"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n' % quoted(plan["origin"])
-        + "[branch %s]\n\tremote = origin\n\tmerge = %s\n" % (branch, quoted("refs/heads/" + plan["ref"]))
-    )
+    lines = [
+        '[remote "origin"]',
+        "\turl = " + quoted(plan["origin"]),
+        "\tfetch = +refs/heads/*:refs/remotes/origin/*",
+        f"[branch {branch}]",
+        "\tremote = origin",
+        "\tmerge = " + quoted("refs/heads/" + plan["ref"]),
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def checkout(plan):
+def checkout(plan: dict[str, Any]) -> list[str]:
     """Make the checkout, borrowing the mirror's objects; return what it lacks.
 
     A finished one is told by a file outside of the jail's reach and never touched again: its configuration is then
@@ -137,7 +147,8 @@ def checkout(plan):
     """
     if os.path.exists(DONE):
         with open(DONE, encoding="utf-8") as file:
-            return json.load(file)["lacks"]
+            known: list[str] = json.load(file)["lacks"]
+            return known
     tree = plan["path"]
     if os.path.lexists(tree):
         shutil.rmtree(tree)
@@ -149,7 +160,7 @@ def checkout(plan):
     with open(os.path.join(folder, "packed-refs"), "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(references(plan))
     with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("ref: refs/heads/%s\n" % plan["ref"])
+        file.write("ref: refs/heads/{}\n".format(plan["ref"]))
     git(plan, "-c", "checkout.workers=0", "-C", tree, "reset", "--quiet", "--hard", plan["commit"], "--")
     os.makedirs(os.path.join(folder, "info"), exist_ok=True)
     # Last, as only the jail has this path and git on the host would complain of it.
@@ -160,7 +171,7 @@ def checkout(plan):
     return lacks
 
 
-def missing(tree):
+def missing(tree: str) -> list[str]:
     """One sentence for each kind of content that a plain checkout does not bring."""
     lacks = []
     modules = os.path.join(tree, ".gitmodules")
@@ -168,17 +179,17 @@ def missing(tree):
         with open(modules, encoding="utf-8", errors="replace") as file:
             paths = [line.partition("=")[2].strip() for line in file if line.strip().startswith("path")]
         if paths:
-            lacks.append("Submodules are not checked out: %s." % ", ".join(paths[:20]))
+            lacks.append("Submodules are not checked out: {}.".format(", ".join(paths[:20])))
     attributes = os.path.join(tree, ".gitattributes")
     if os.path.isfile(attributes) and not os.path.islink(attributes):
         with open(attributes, encoding="utf-8", errors="replace") as file:
             patterns = [line.split()[0] for line in file if "filter=lfs" in line.split()[1:]]
         if patterns:
-            lacks.append("LFS files are pointers, not their content: %s." % ", ".join(patterns[:20]))
+            lacks.append("LFS files are pointers, not their content: {}.".format(", ".join(patterns[:20])))
     return lacks
 
 
-def start(words):
+def start(words: list[str]) -> int:
     """Start the agent as a child of init, in a session of its own, so that it outlives whoever asked for it."""
     log = os.open("agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(log).st_mode):
@@ -191,16 +202,16 @@ def start(words):
         start_new_session=True,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": os.getcwd()},
     )
-    write("agent.pid", "%d\n" % child.pid, 0o600)
+    write("agent.pid", f"{child.pid}\n", 0o600)
     child.returncode = 0  # not ours to wait for: this process ends now and init adopts it
     return child.pid
 
 
-def try_out(words):
+def try_out(words: list[str]) -> dict[str, Any]:
     """Run one command to its end and tell how it went."""
     try:
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, check=False
         )
     except subprocess.TimeoutExpired:
         return {"code": 124, "text": "no answer within 20 s"}
@@ -209,13 +220,13 @@ def try_out(words):
     return {"code": done.returncode, "text": done.stdout.decode("utf-8", "replace")[-2000:]}
 
 
-def main():
+def main() -> None:
     job = json.load(sys.stdin)
     try:
         drop(job.get("uid"), job.get("gid"))
         os.chdir(job["dir"])
         prepare(job)
-        answer = {"pid": None, "lacks": [], "run": None}
+        answer: dict[str, Any] = {"pid": None, "lacks": [], "run": None}
         if job.get("checkout"):
             answer["lacks"] = checkout(job["checkout"])
         if job.get("run"):
@@ -225,8 +236,8 @@ def main():
     except Failed as error:
         answer = {"error": str(error)}
     except OSError as error:
-        answer = {"error": "%s: %s" % (error.strerror, error.filename) if error.filename else str(error)}
-    print(json.dumps(answer), flush=True)
+        answer = {"error": f"{error.strerror}: {error.filename}" if error.filename else str(error)}
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 if __name__ == "__main__":

