@@ -1,0 +1,140 @@
+"""Rift's settings. `rift settings` prints them; `keel.settings` says how they are spelled and read."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from keel.settings import Bytes, Duration, Section, Settings, Words
+
+__all__ = [
+    "BoxSettings",
+    "CommandSettings",
+    "DatabaseSettings",
+    "RepoSettings",
+    "RiftSettings",
+    "ServerSettings",
+    "TaskSettings",
+]
+
+NO_TIME = timedelta(0)
+
+
+def _public_url(value: str) -> str:
+    should = "an address like https://rift.example.com, https unless it is this machine, without a path"
+    try:
+        url = urlsplit(value.strip())
+        host, _ = url.hostname, url.port
+    except ValueError:
+        raise ValueError(should) from None
+    plain = url.scheme == "http" and host is not None and is_loopback(host)
+    extra = url.path.rstrip("/") or url.query or url.fragment or url.username or url.password
+    if not host or extra or not (url.scheme == "https" or plain):
+        raise ValueError(should)
+    return f"{url.scheme}://{url.netloc.lower()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine, for any resolver."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _database_url(value: str) -> str:
+    if urlsplit(value).scheme not in ("postgres", "postgresql"):
+        raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
+    return value
+
+
+def _absolute(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts for path in value):
+        raise ValueError("absolute paths, separated by commas")
+    return tuple(str(PurePosixPath(path)) for path in value)
+
+
+class ServerSettings(Section):
+    port: int = Field(default=7433, ge=1, le=65535, description="The port that the server listens on.")
+    host: str = Field(default="127.0.0.1", min_length=1, description="The address that the server listens on.")
+    public_url: Annotated[str, AfterValidator(_public_url)] | None = Field(
+        default=None, description="The address that people and agents use, where it is not http://HOST:PORT."
+    )
+    hosts: Words = Field(
+        default=(),
+        description="More names for the server in a request's Host header, beside the public address and loopback.",
+    )
+
+
+class DatabaseSettings(Section):
+    url: Annotated[str, AfterValidator(_database_url)] | None = Field(
+        default=None, repr=False, description="The Postgres database; without it, the embedded one in the data folder."
+    )
+
+
+class TaskSettings(Section):
+    quiet_lease: Duration = Field(
+        default=timedelta(minutes=30), gt=NO_TIME, description="How long a quiet task stays with its holder."
+    )
+    quiet_close: Duration = Field(
+        default=timedelta(hours=4),
+        gt=NO_TIME,
+        description="How long a task may be quiet before it is closed and its boxes destroyed.",
+    )
+
+
+class BoxSettings(Section):
+    park_after: Duration = Field(
+        default=timedelta(minutes=30), gt=NO_TIME, description="How long a box may be unused before it is parked."
+    )
+    show_read_only: Annotated[Words, AfterValidator(_absolute)] = Field(
+        default=(), description="Folders of the host outside /usr and /opt that every box sees, read-only."
+    )
+    uid_base: int = Field(
+        default=700000, ge=100000, le=2_000_000_000,
+        description="Started as root, each box runs under a user id of its own, counted from here.",
+    )  # fmt: skip
+    max_per_task: int = Field(default=8, ge=1, le=1000, description="How many boxes one task may have at once.")
+
+
+class CommandSettings(Section):
+    spool_limit: Bytes = Field(
+        default=256 * 2**20,
+        ge=2**20,
+        description="How much output of one command is kept in its box, in bytes; the oldest goes first.",
+    )
+
+
+class RepoSettings(Section):
+    poll_every: Duration = Field(
+        default=timedelta(seconds=10),
+        ge=timedelta(seconds=1),
+        description="How often the heads of watched repositories are looked at.",
+    )
+
+
+class RiftSettings(Settings):
+    """All of Rift's settings. `RiftSettings()` is the defaults; `keel.settings.load` reads them."""
+
+    product: ClassVar[str] = "Rift"
+
+    server: ServerSettings = ServerSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    tasks: TaskSettings = TaskSettings()
+    boxes: BoxSettings = BoxSettings()
+    commands: CommandSettings = CommandSettings()
+    repos: RepoSettings = RepoSettings()
+
+    def contradictions(self) -> Iterator[str]:
+        if self.tasks.quiet_lease > self.tasks.quiet_close:
+            yield "Rift:Tasks:QuietLease should be at most Rift:Tasks:QuietClose: a closed task has no holder"
+        if self.boxes.park_after > self.tasks.quiet_close:
+            yield "Rift:Boxes:ParkAfter should be at most Rift:Tasks:QuietClose: a closed task has no boxes to park"
