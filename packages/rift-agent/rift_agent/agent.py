@@ -1,0 +1,231 @@
+"""The agent's loop: one thread that owns the jail, its pipes and its timers. It sleeps until something happens."""
+
+from __future__ import annotations
+
+import collections
+import os
+import selectors
+import signal
+import sys
+
+from rift_agent import control, jail, messages
+from rift_agent.commands import Commands
+from rift_agent.config import BadConfig, Config, load
+from rift_agent.jail import NoJail
+from rift_agent.power import Power
+from rift_agent.spool import Spools
+from rift_agent.uplink import Uplink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from typing import Any, Callable
+
+ASK_LIMIT = 1 << 20    # bytes one answer to an ask gives at most
+STDERR_KEPT = 4096
+
+
+class Mailbox:
+    """What other threads and signal handlers leave for the loop; `fd` is readable while there is something."""
+
+    def __init__(self) -> None:
+        self.fd, self.waker = os.pipe()
+        for end in (self.fd, self.waker):
+            os.set_blocking(end, False)
+        self._letters: collections.deque[tuple[str, Any]] = collections.deque()
+
+    def put(self, kind: str, value: Any) -> None:
+        """From any thread."""
+        self._letters.append((kind, value))
+        try:
+            os.write(self.waker, b"x")
+        except BlockingIOError:
+            pass  # it is readable already
+
+    def take(self) -> list[tuple[str, Any]]:
+        """Everything there is."""
+        try:
+            os.read(self.fd, 65536)
+        except BlockingIOError:
+            pass
+        letters = []
+        while self._letters:
+            letters.append(self._letters.popleft())
+        return letters
+
+
+class Agent:
+    """The agent of one box, in one incarnation. `run` returns the process's exit code."""
+
+    def __init__(self, config: Config, archive: str) -> None:
+        self._config = config
+        self._archive = archive
+        self._mailbox = Mailbox()
+        self._selector = selectors.DefaultSelector()
+        self._power = Power(config)
+        self._uplink = Uplink(config, self._mailbox.put, self._power.apply)
+        self._spools = Spools("spool", config.spool_limit, config.spool_total)
+        self._control = control.listen()
+        self._jail: jail.Running | None = None
+        self._commands: Commands | None = None
+        self._stderr = b""
+        self._up = False
+        self._closing = False       # the jail is gone; what happened is still being told
+        self._exit: int | None = None
+        self._quitting: list[threading.Event] = []
+
+    def run(self) -> int:
+        """Until the box is over (0), somebody ends the agent (0), or the jail fails (1)."""
+        signal.set_wakeup_fd(self._mailbox.waker, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._mailbox.put("quit", None))
+        try:
+            self._make_jail()
+        except NoJail as error:
+            self._fail(str(error))
+        self._uplink.start_posting()
+        self._watch(self._mailbox.fd, self._read_mail)
+        self._watch(self._control.fileno(), lambda: control.accept(self._control, self._answer_driver))
+        while self._exit is None:
+            timeout = self._commands.tick() if self._commands else None
+            for key, _ in self._selector.select(timeout):
+                if key.fd in self._selector.get_map():  # an earlier one of this round may have closed it
+                    key.data()
+        if self._jail and not self._closing:
+            self._jail.kill()
+        for done in self._quitting:
+            done.set()
+        return self._exit
+
+    def _watch(self, fd: int, ready: Callable[[], None]) -> None:
+        self._selector.register(fd, selectors.EVENT_READ, ready)
+
+    def _make_jail(self) -> None:
+        running = self._jail = jail.Running(self._config, self._archive)
+        self._watch(running.stderr, self._read_stderr)
+        running.settled()
+        self._power.jail = running.processes
+        self._commands = Commands(
+            self._config.box, running, self._spools, self._uplink.tell, self._watch, self._selector.unregister
+        )
+        self._watch(running.socket.fileno(), self._hear)
+        jail.start(running, self._config)
+
+    def _hear(self) -> None:
+        """One message of the init, or its end."""
+        assert self._jail and self._commands
+        try:
+            message = messages.receive(self._jail.socket)  # type: ignore[arg-type]
+        except (messages.Malformed, BlockingIOError):
+            return
+        if message is None:
+            self._fail("the jail's first process has ended")
+            return
+        if message.kind == messages.READY and not self._up:
+            self._up = True
+            if message.fds and self._config.network == "proxy":
+                self._open_proxy(message.fds.pop())
+            self._uplink.tell({"type": "up"})
+            self._uplink.start_working()
+        elif self._up:
+            self._commands.hear(message)
+        message.close()
+
+    def _open_proxy(self, listener: int) -> None:
+        """Accepts on the jail's own loopback; the proxy's code is loaded by the first connection."""
+
+        def accept() -> None:
+            from rift_agent import proxy
+
+            proxy.accept(listener, self._config)
+
+        os.set_blocking(listener, False)
+        self._watch(listener, accept)
+
+    def _read_mail(self) -> None:
+        for kind, value in self._mailbox.take():
+            if kind in ("over", "quit"):
+                self._exit = 0
+                if value is not None:
+                    self._quitting.append(value)
+            elif kind == "command" and self._commands and not self._closing:
+                self._commands.start(value)
+            elif kind == "stop" and self._commands:
+                self._commands.stop(value)
+            elif kind == "ask":
+                self._answer_ask(value)
+        if self._closing and self._exit is None and self._uplink.idle():
+            self._exit = 1
+
+    def _answer_ask(self, ask: dict[str, Any]) -> None:
+        import binascii
+
+        n, offset, limit = int(ask["n"]), int(ask["offset"]), min(int(ask["limit"]), ASK_LIMIT)
+        answer = {"id": ask["id"], "n": n, "offset": offset, "first": 0, "size": None, "data": ""}
+        spool = self._spools.get(n)
+        if spool:
+            data = spool.read(offset, limit)
+            answer.update(first=spool.first, size=spool.size, data=binascii.b2a_base64(data, newline=False).decode())
+        self._uplink.answer(answer)
+
+    def _answer_driver(self, order: dict[str, Any]) -> dict[str, Any]:
+        """In the thread of a caller on the control socket. Raises KeyError or ValueError for what is no order."""
+        if order["op"] == "power":
+            epoch, frozen = self._power.apply(int(order["epoch"]), bool(order["frozen"]))
+            return {"epoch": epoch, "frozen": frozen}
+        if order["op"] == "status":
+            return {
+                "box": self._config.box, "incarnation": self._config.incarnation, "pid": os.getpid(),
+                "epoch": self._power.epoch, "frozen": self._power.frozen, "jail": self._up and not self._closing,
+                "open": self._commands.numbers() if self._commands else [],
+            }  # fmt: skip
+        if order["op"] == "quit":
+            import threading
+
+            done = threading.Event()
+            self._mailbox.put("quit", done)
+            done.wait()
+            return {}
+        raise ValueError(f"no such op: {order['op']!r}")
+
+    def _read_stderr(self) -> None:
+        assert self._jail
+        data = os.read(self._jail.stderr, 65536)
+        if data:
+            self._stderr = (self._stderr + data)[-STDERR_KEPT:]
+        else:
+            self._selector.unregister(self._jail.stderr)
+
+    def _fail(self, reason: str) -> None:
+        """The jail could not be made or is gone: everything it held is told, and then the agent ends."""
+        self._closing = True
+        if self._jail:
+            if self._jail.socket.fileno() in self._selector.get_map():
+                self._selector.unregister(self._jail.socket.fileno())
+            self._jail.kill()
+            code = self._jail.wait()
+            os.set_blocking(self._jail.stderr, False)
+            while self._jail.stderr in self._selector.get_map():
+                self._read_stderr()
+            said = self._stderr.decode("utf-8", "replace").strip()
+            reason = f"{reason} (exit {code})" + (f": {said}" if said else "")
+        print(reason, file=sys.stderr, flush=True)
+        if self._commands:
+            self._commands.end_all(f"the jail ended: {reason}")
+        self._uplink.tell({"type": "failed", "reason": reason})
+
+
+def run(path: str) -> int:
+    """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over or ended, 1 no jail, 2 no configuration."""
+    try:
+        config = load(path)
+        archive = os.path.abspath(sys.argv[0])
+        os.chdir(config.dir)
+        with open("agent.pid", "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+        agent = Agent(config, archive)
+    except (BadConfig, OSError) as error:
+        print(f"the agent cannot start: {error}", file=sys.stderr, flush=True)
+        return 2
+    code = agent.run()
+    os._exit(code)  # the other threads are waiting for the network; there is nothing left to tidy

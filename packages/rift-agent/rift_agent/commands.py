@@ -1,0 +1,279 @@
+"""One command from its start to its one ended event, and the commands of a box together.
+
+A command ends when its shell exits: what is in the pipe at that moment is its output's end. What still holds the pipe lives on; its
+bytes are read and dropped. A timeout or a stop ends all the command's processes: TERM, after 5 s KILL, looked at until none is left.
+"""
+
+from __future__ import annotations
+
+import binascii
+import errno
+import fcntl
+import os
+import signal
+import struct
+import termios
+import time
+
+from rift_agent import files, messages
+from rift_agent.jail import memory
+from rift_agent.processes import select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from rift_agent.jail import Running
+    from rift_agent.processes import Process
+    from rift_agent.spool import Spool, Spools
+
+    Watch = Callable[[int, Callable[[], None]], None]
+
+TAIL = 8192
+LONG_TEXT = 32768      # bytes; a longer command's text goes in a file, being too long for a message or an argument
+PIPE_SIZE = 1 << 20
+GRACE = 5.0            # seconds between TERM and KILL, and from KILL to giving up
+_CHUNK = 1 << 18
+_F_SETPIPE_SZ = 1031
+_FOREVER = float("inf")
+
+
+class Command:
+    """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
+
+    __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status", "tail",
+                 "termed", "timeout")  # fmt: skip
+
+    def __init__(self, n: int, kind: str, timeout: int, spool: Spool, output: int) -> None:
+        self.n = n
+        self.kind = kind
+        self.timeout = timeout
+        self.spool = spool
+        self.output = output      # our end of its pipe, -1 once every writer has closed theirs
+        self.due = time.monotonic() + timeout
+        self.inner = 0            # its first process, as the jail numbers it
+        self.status: int | None = None
+        self.cause = ""           # why it is being ended, once it is
+        self.kill_at = _FOREVER
+        self.pause = 0.0
+        self.termed: set[int] = set()
+        self.tail = b""
+        self.answer = bytearray()  # of a read or write: the line and the bytes
+
+
+class Commands:
+    """The open commands of a box. `watch(fd, ready)` and `unwatch(fd)` are the loop's, `tell` takes events."""
+
+    def __init__(self, box: str, jail: Running, spools: Spools, tell: Callable[[dict[str, Any]], None], watch: Watch,
+                 unwatch: Callable[[int], None]) -> None:  # fmt: skip
+        self._box = box
+        self._jail = jail
+        self._spools = spools
+        self._tell = tell
+        self._watch = watch
+        self._unwatch = unwatch
+        self._open: dict[int, Command] = {}
+        self._buffer = memoryview(bytearray(_CHUNK))
+
+    def numbers(self) -> list[int]:
+        """The open commands."""
+        return sorted(self._open)
+
+    def start(self, order: dict[str, Any]) -> None:
+        """Starts what the control plane ordered; whatever goes wrong is told as the command's end."""
+        n, kind = int(order["n"]), str(order["kind"])
+        output, inner_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(output, False)
+        _enlarge(output)
+        command = self._open[n] = Command(n, kind, int(order["timeout"]), self._spools.new(n), output)
+        fds = [inner_end]
+        try:
+            if kind == "bash":
+                fields = [f"{self._box}.{n}".encode(), order["command"].encode()]
+                if len(fields[1]) > LONG_TEXT:
+                    fds.append(memory("text", fields.pop()))
+            elif kind in ("read", "write"):
+                fields = [os.fsencode(order["path"])]
+                if kind == "write":
+                    fds.append(memory("content", order["content"].encode()))
+            else:
+                raise ValueError(f"this agent knows no {kind!r}")
+            number = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}[kind]
+            messages.send(self._jail.socket, number, n, fields, fds)
+        except (OSError, ValueError) as error:
+            self._end(command, f"it could not be started: {error}")
+        else:
+            self._watch(output, lambda: self._drain(command))
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def stop(self, n: int, cause: str = "stopped by rift_stop") -> None:
+        """Ends a command's processes, and with the last of them the command. One that is not open is left alone."""
+        command = self._open.get(n)
+        if command and not command.cause:
+            command.cause = cause
+            command.kill_at = time.monotonic() + GRACE
+            self._sweep(command)
+
+    def hear(self, message: messages.Message) -> None:
+        """What the init says of a command. It may say anything, so only what fits an open command counts."""
+        command = self._open.get(message.n)
+        if not command or command.status is not None:
+            return
+        value = message.fields[0] if message.fields else b""
+        if message.kind == messages.REFUSED:
+            self._end(command, f"it could not be started: {value[:200].decode('utf-8', 'replace')}")
+        elif message.kind == messages.STARTED and value.isdigit() and not command.inner:
+            command.inner = int(value[:10])
+        elif message.kind == messages.ENDED and value.isdigit():
+            command.status = int(value[:10]) & 0xFFFF
+            if command.cause:
+                self._sweep(command)
+            else:
+                self._end(command)
+
+    def tick(self) -> float | None:
+        """Does what is due. Returns the seconds until something is again, or None."""
+        if not self._open:
+            return None
+        now = time.monotonic()
+        for command in [c for c in self._open.values() if c.due <= now]:
+            if command.cause:
+                self._sweep(command)
+            else:
+                self.stop(command.n, f"timeout: stopped after {command.timeout} s")
+        return max(0.0, min((c.due for c in self._open.values()), default=_FOREVER) - now) if self._open else None
+
+    def end_all(self, reason: str) -> None:
+        """The jail is gone: every open command ends without an exit code."""
+        for command in list(self._open.values()):
+            self._end(command, reason)
+
+    def _sweep(self, command: Command) -> None:
+        """One look at a command that is being ended: signals what is left of it, or ends it when nothing is."""
+        now = time.monotonic()
+        left = self._left(command)
+        if not left and command.status is not None:
+            self._end(command)
+            return
+        killing = now >= command.kill_at
+        if now >= command.kill_at + GRACE:
+            numbers = ", ".join(str(p.inner) for p in left[:10]) or "its shell"
+            self._end(command, f"{command.cause}; still there after KILL: process {numbers}")
+            return
+        for process in left:
+            if killing:
+                self._signal(process, signal.SIGKILL)
+            elif process.pid not in command.termed:
+                if not command.termed:
+                    command.pause = 0.0
+                command.termed.add(process.pid)
+                self._signal(process, signal.SIGTERM)
+                self._signal(process, signal.SIGCONT)  # a stopped process hears TERM only when it goes on
+        command.pause = min(command.pause * 2 or 0.002, 0.05)
+        command.due = now + command.pause
+        if not killing:
+            command.due = min(command.due, command.kill_at)
+
+    def _left(self, command: Command) -> list[Process]:
+        """The living processes of a command."""
+        jail = self._jail.processes
+        if jail is None:
+            return []
+        everyone = jail.processes()
+        shells = {p.inner: p.pid for p in everyone if p.parent == jail.init}
+        others = [shells[c.inner] for c in self._open.values() if c is not command and c.inner in shells]
+        root = shells.get(command.inner, 0)
+        mine = select(everyone, jail.init, root, f"{self._box}.{command.n}", others)
+        return [p for p in everyone if p.pid in mine and p.alive]
+
+    def _signal(self, process: Process, number: int) -> None:
+        if self._jail.processes:
+            self._jail.processes.signal(process, number)
+
+    def _drain(self, command: Command, limit: int = _CHUNK) -> int:
+        """Reads once, up to `limit` bytes, and keeps them while the command is open. Returns how many."""
+        if command.output < 0:
+            return 0
+        try:
+            count = os.readv(command.output, [self._buffer[:limit]])
+        except BlockingIOError:
+            return 0
+        if not count:
+            self._unwatch(command.output)
+            os.close(command.output)
+            command.output = -1
+        elif command.n in self._open and self._open[command.n] is command:
+            self._keep(command, self._buffer[:count])
+        return count
+
+    def _keep(self, command: Command, data: memoryview) -> None:
+        if command.kind != "bash":
+            command.answer += data[: files.ANSWER_LIMIT - len(command.answer)]
+            return
+        self._spools.write(command.spool, data)
+        command.tail = bytes(data[-TAIL:]) if len(data) >= TAIL else (command.tail + bytes(data))[-TAIL:]
+
+    def _end(self, command: Command, instead: str = "") -> None:
+        """The one terminal event, after what is in the pipe now. `instead`: the reason of an end without an exit code."""
+        waiting = 0
+        if command.output >= 0:
+            (waiting,) = struct.unpack("i", fcntl.ioctl(command.output, termios.FIONREAD, b"\0\0\0\0"))
+        while waiting > 0:
+            count = self._drain(command, min(waiting, _CHUNK))
+            if not count:
+                break
+            waiting -= count
+        event: dict[str, Any] = {"type": "ended", "n": command.n, "exit": None, "reason": instead or None}
+        if not instead:
+            event["exit"], event["reason"] = _outcome(command)
+        if command.kind != "bash" and event["exit"] == 0:
+            self._file_outcome(command, event)
+        spool = command.spool
+        if spool.full:
+            lost = f"disk full: the first {spool.first} bytes of the output were lost"
+            event["reason"] = f"{event['reason']}; {lost}" if event["reason"] else lost
+        self._spools.end(spool)
+        del self._open[command.n]
+        event["size"] = spool.size
+        event["tail"] = binascii.b2a_base64(command.tail, newline=False).decode()
+        self._tell(event)
+
+    def _file_outcome(self, command: Command, event: dict[str, Any]) -> None:
+        """A read or write says in one line how it went; the bytes after it are the output."""
+        line, _, data = bytes(command.answer).partition(b"\n")
+        word, _, rest = line.decode("utf-8", "replace").partition(" ")
+        if word != "ok":
+            event["exit"], event["reason"] = 1, rest or "the file could not be worked on"
+            return
+        command.answer.clear()
+        view = memoryview(data)
+        self._spools.write(command.spool, view)
+        command.tail = data[-TAIL:]
+        if rest in ("image/png", "image/jpeg", "image/gif", "image/webp"):
+            event["media"] = rest
+
+
+def _outcome(command: Command) -> tuple[int, str | None]:
+    """(exit, reason) of a command whose first process has ended."""
+    status = command.status or 0
+    if not os.WIFSIGNALED(status):
+        return os.WEXITSTATUS(status), command.cause or None
+    number = os.WTERMSIG(status)
+    try:
+        name = signal.Signals(number).name[3:]
+    except ValueError:
+        name = "real-time"
+    return 128 + number, command.cause or f"killed by signal {number} ({name})"
+
+
+def _enlarge(pipe: int) -> None:
+    """More room in the pipe, as far as this user may have it."""
+    for size in (PIPE_SIZE, PIPE_SIZE >> 2):
+        try:
+            fcntl.fcntl(pipe, _F_SETPIPE_SZ, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EBUSY):
+                return

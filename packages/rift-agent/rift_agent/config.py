@@ -1,0 +1,86 @@
+"""`agent.json`, read once and checked; a mistake in it is said with the key's name."""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOUNTS = {  # kind of mount → the keys it needs
+    "overlay": ("source", "target", "upper", "work"),
+    "ro": ("source", "target"),
+    "rw": ("source", "target"),
+    "tmpfs": ("target",),
+    "dir": ("target",),
+    "symlink": ("source", "target"),
+}
+
+
+class BadConfig(Exception):
+    """`agent.json` is not one; the text says why."""
+
+
+class Config:
+    """The values of `agent.json`. Sizes in bytes; `power` is [epoch, frozen]; paths are absolute."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        """Raises BadConfig naming the key that is missing or of another type."""
+
+        def take(key: str, kind: type, default: Any = None) -> Any:
+            value = values.get(key, default)
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise BadConfig(f"agent.json: {key} must be of type {kind.__name__}, not {value!r}")
+            return value
+
+        self.box: str = take("box", str)
+        self.incarnation: int = take("incarnation", int)
+        self.server: str = take("server", str).rstrip("/")
+        self.token_file: str = take("token_file", str)
+        self.dir: str = take("dir", str)
+        self.hostname: str = take("hostname", str, "box")
+        self.repository: str = take("repository", str, "")
+        self.python: str = take("python", str, "/usr/bin/python3")
+        self.bwrap: str = take("bwrap", str, "bwrap")
+        self.mounts: list[dict[str, str]] = take("mounts", list)
+        self.env: dict[str, str] = take("env", dict, {})
+        self.checkout: str = take("checkout", str)
+        self.network: str = take("network", str, "none")
+        self.allow: list[str] = take("allow", list, [])
+        self.spool_limit: int = take("spool_limit", int, 256 << 20)
+        self.spool_total: int = take("spool_total", int, 2 << 30)
+        self.upstream_proxy: str = take("upstream_proxy", str, "")
+        self.cgroup: str = take("cgroup", str, "")
+        self.uid: int = take("uid", int, -1)
+        epoch, frozen = take("power", list, [0, False])
+        self.power: tuple[int, bool] = (int(epoch), bool(frozen))
+        if self.network not in ("none", "proxy"):
+            raise BadConfig(f"agent.json: network is {self.network!r}; this agent knows none and proxy")
+        for mount in self.mounts:
+            if not all(isinstance(mount.get(key), str) for key in MOUNTS.get(mount.get("kind", ""), ("kind?",))):
+                raise BadConfig(f"agent.json: a mount is not complete: {mount!r}")
+
+    @property
+    def home(self) -> str:
+        """The home folder as the jail sees it: where a command starts once the checkout is gone."""
+        return self.env.get("HOME", "/")
+
+    def token(self) -> str:
+        """The token, read from its file."""
+        with open(self.token_file, encoding="ascii") as file:
+            return file.read().strip()
+
+
+def load(path: str) -> Config:
+    """The configuration in the file `path`. Raises BadConfig."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+    except (OSError, ValueError) as error:
+        raise BadConfig(f"{path} cannot be read: {error}") from None
+    if not isinstance(values, dict):
+        raise BadConfig(f"{path} holds no JSON object")
+    values.setdefault("dir", os.path.dirname(os.path.abspath(path)))
+    return Config(values)

