@@ -142,7 +142,7 @@ class Guard:
         return error_response(
             413,
             f"The request is larger than {mebibytes} MiB ({self._body_bytes} bytes), so nothing ran. A file of "
-            "more than 8 MiB is written in parts: rift_write each part to a file of its own, then join them with rift_bash.",
+            "more than 8 MiB is written in parts: rift_write each to a file of its own, then join them with rift_bash.",
             code=TOO_LARGE,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -47,7 +48,7 @@ from keel.refusal import Ask, Mend, Refusal, Retry
 from rift.audit import Act
 from rift.deps import Deps
 from rift.people.model import Caller
-from rift.wire.mcp.arguments import read_arguments
+from rift.wire.mcp.arguments import HANDLE, read_arguments
 from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
@@ -247,8 +248,9 @@ async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer |
     """The tool's answer; when it raises, a refusal that tells the request's id and nothing else."""
     try:
         return await tool.run(call, arguments)
-    except Exception:
-        log.exception("mcp.tool_failed", request=call.request, tool=tool.name, user=call.caller.user)
+    except Exception:  # noqa: BLE001 - whatever it is, the client learns an id and the log the rest
+        trace = HANDLE.sub("<handle>", traceback.format_exc())  # as text: a renderer of frames would show their locals
+        log.error("mcp.tool_failed", request=call.request, tool=tool.name, user=call.caller.user, trace=trace)
         return internal_error(_mend(tool), request=call.request)
 
 
