@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from keel.clock import Clock
 from keel.db import Database
 from keel.ids import Ids
 from keel.signals import Signals
-
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.protocol import Forge
 from rift.settings import RiftSettings
@@ -25,3 +25,5 @@ class Deps:
     boxes: BoxDriver
     forge: Forge
     settings: RiftSettings
+    data: Path
+    """The data folder: mirrors, boxes and what else is not in the database."""

@@ -42,6 +42,8 @@ CREATE TABLE repos (
     network text NOT NULL DEFAULT 'proxy' CHECK (network IN ('none', 'proxy')),
     synced_at timestamptz,
     failure text,
+    sync_epoch bigint NOT NULL DEFAULT 0,
+    sync_until timestamptz,
     created_at timestamptz NOT NULL,
     UNIQUE (org, owner, name)
 );

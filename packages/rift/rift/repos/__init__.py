@@ -1,0 +1,1 @@
+"""Repositories: where they come from, the heads of their branches, and which branches are watched."""

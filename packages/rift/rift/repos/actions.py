@@ -1,0 +1,402 @@
+"""What is done with repositories. What takes `deps` is a use case; what takes `tx` is a part of another's."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from keel import jobs
+from keel.db import Tx
+from keel.refusal import Call, Refusal
+from rift.audit import Act, SystemAct, audited, refuse
+from rift.deps import Deps
+from rift.drivers.forge.protocol import ForgeError
+from rift.people import actions as people
+from rift.people.model import Caller, Membership
+from rift.people.refusals import needs_admin
+from rift.repos import refusals, store
+from rift.repos.decide import (
+    changes,
+    decide_gaps,
+    decide_head,
+    decide_ready,
+    decide_repo,
+    decide_watch,
+    masked,
+    name_of,
+    ref_of,
+    storable,
+    url_of,
+)
+from rift.repos.model import (
+    Change,
+    OrgRepos,
+    OrgView,
+    Repo,
+    RepoView,
+    Synced,
+    Unwatched,
+    Watch,
+    Watched,
+    WatchedHead,
+    WhoAmI,
+)
+
+HEADS_TOPIC = "heads"
+"""Notified when a head moved or a ref is watched or unwatched."""
+LOOK_FOR = timedelta(seconds=60)
+"""Who reads an origin has it to itself for so long, and says again and again that it still does."""
+LOOK_AHEAD_SECONDS = 20.0
+"""How long rift_watch looks for a branch that Rift has not seen yet."""
+SYNC_WAITS = 120.0
+"""How long `rift repo sync` waits for another process that reads the same origin, in seconds."""
+NO_GITHUB = (
+    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
+    "and nothing here needs a GitHub account."
+)
+
+
+# What every member may ask ------------------------------------------------------------
+
+
+async def whoami(deps: Deps, act: Act) -> WhoAmI:
+    """The agent's checklist. Source: rift_whoami."""
+    caller = act.caller
+    async with audited(deps, act) as (tx, _):
+        places = await people.memberships(tx, caller.user)
+        names = {place.org: place.name for place in places}
+        repos = await store.theirs(tx, caller.user)
+        views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
+        members = await people.members(tx, caller.user)
+        orgs = tuple(
+            OrgView(
+                place,
+                tuple(member for member in members if member.org == place.org),
+                tuple(view for view in views if view.repo.org == place.org),
+            )
+            for place in places
+        )
+        ready = decide_ready(orgs)
+        gaps = decide_gaps(orgs, await store.branches(tx, [repo.id for repo in repos]), bool(ready))
+        return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, orgs, gaps, ready)
+
+
+async def list_org(deps: Deps, act: Act, org: str) -> OrgRepos | Refusal:
+    """One organization's repositories with their watched refs. Source: rift_repos."""
+    async with audited(deps, act) as (tx, row):
+        member = await people.find_org(tx, act.caller, org)
+        if isinstance(member, Refusal):
+            return row.said(member)
+        views = await _views(tx, [(repo, member.name) for repo in await store.of_org(tx, member.org)])
+        return row.said(OrgRepos(member, tuple(views)))
+
+
+async def find_repo(tx: Tx, caller: Caller, asked: str) -> tuple[Repo, Membership] | Refusal:
+    """The caller's repository OWNER/NAME (or NAME, if only one has it), and their place in its organization."""
+    found = await store.named(tx, caller.user, asked.strip().rpartition("/")[2])
+    names = [] if found else [repo.full for repo in await store.theirs(tx, caller.user)]
+    repo = decide_repo(asked, found, names or [repo.full for repo in found])
+    if isinstance(repo, Refusal):
+        return repo
+    member = await people.role_in(tx, repo.org, caller.user)
+    return (repo, member) if member else refusals.no_such_repository(asked, ())
+
+
+async def find_watched(tx: Tx, caller: Caller, repo: str, ref: str) -> WatchedHead | Refusal:
+    """What a new box of `ref` starts from. Until the transaction ends the ref stays watched. Source: rift_vm_new."""
+    found = await find_repo(tx, caller, repo)
+    if isinstance(found, Refusal):
+        return found
+    one, member = found
+    await store.keep_watch(tx, one.id, ref_of(ref))
+    return decide_head(one, ref_of(ref), await store.watches(tx, [one.id]), member.admin, member.name)
+
+
+async def may_reach(tx: Tx, user: str, repo: str) -> bool:
+    """Whether a person is in the organization of a repository (by id) at this moment."""
+    return await store.find_theirs(tx, user, repo) is not None
+
+
+async def repo_by_id(tx: Tx, id: str) -> Repo | None:
+    """A repository, whoever's it is."""
+    return await store.find(tx, id)
+
+
+# What pools ask ------------------------------------------------------------
+
+
+async def all_watches(tx: Tx) -> list[Watch]:
+    """Every watched ref there is, with its head and how many boxes are ready."""
+    return await store.all_watches(tx)
+
+
+async def watch_of(tx: Tx, repo: str, ref: str) -> Watch | None:
+    """One watched ref of a repository (by id)."""
+    return await store.watch(tx, repo, ref)
+
+
+async def note_failure(tx: Tx, deps: Deps, repo: str, ref: str, commit: str, failure: str) -> None:
+    """Why no box of this head can be made, whole; rift_repos and rift_vm_new say so until it is mended."""
+    await store.put_failure(tx, repo, ref, commit, failure, deps.clock.now())
+
+
+async def note_success(tx: Tx, repo: str, ref: str, commit: str) -> None:
+    """A box of this head runs: its last failure is mended."""
+    await store.drop_failure(tx, repo, ref, commit)
+
+
+def mirror_path(deps: Deps, repo: str) -> Path:
+    """Where the bare mirror of a repository (by id) stands."""
+    return deps.data / "mirrors" / repo
+
+
+# What admins do ------------------------------------------------------------
+
+
+async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Watched | Refusal:
+    """Watch a branch, or change how many warm boxes it has. Source: rift_watch."""
+    ref = ref_of(ref)
+    await _look_ahead(deps, act.caller, repo, ref)
+    async with audited(deps, act) as (tx, row):
+        found = await _to_change(tx, act, repo, Call("rift_watch", {"repo": repo, "ref": ref, "warm": warm}))
+        if isinstance(found, Refusal):
+            return row.said(found)
+        await store.lock(tx, found.id)
+        head = decide_watch(found, ref, warm, await store.heads(tx, found.id))
+        if isinstance(head, Refusal):
+            return row.said(head)
+        was = await store.watch(tx, found.id, ref)
+        await store.put_watch(tx, found.id, ref, warm, deps.clock.now())
+        await _pool_moved(tx, found.id, ref)
+        await tx.notify(HEADS_TOPIC)
+        return row.said(Watched(found, ref, head, warm, was.warm if was else None))
+
+
+async def unwatch(deps: Deps, act: Act, repo: str, ref: str) -> Unwatched | Refusal:
+    """Stop watching a branch: warm boxes go, none can be claimed, claimed ones run on. Source: rift_unwatch."""
+    ref = ref_of(ref)
+    async with audited(deps, act) as (tx, row):
+        found = await _to_change(tx, act, repo, Call("rift_unwatch", {"repo": repo, "ref": ref}))
+        if isinstance(found, Refusal):
+            return row.said(found)
+        await store.lock(tx, found.id)
+        if not await store.drop_watch(tx, found.id, ref):
+            watched = [one.ref for one in await store.watches(tx, [found.id])]
+            return row.said(refusals.unwatch_unwatched(found, ref, watched))
+        await _pool_moved(tx, found.id, ref)
+        await tx.notify(HEADS_TOPIC)
+        return row.said(Unwatched(found, ref, await store.unclaimed(tx, found.id, ref)))
+
+
+# What the server's own commands do ------------------------------------------------------------
+
+
+async def add_repo(deps: Deps, owner_email: str | None, full: str, origin: str) -> Repo | Refusal:
+    """Add a repository to a person's own organization (without an address: the first platform admin's).
+
+    `origin` is a git URL or a path; it is fetched before anything is kept, so what is wrong with it shows at once.
+    Source: `rift repo add OWNER/NAME URL_OR_PATH`.
+    """
+    told = {"owner": owner_email, "repo": full, "origin": masked(origin)}
+    act = SystemAct("rift repo add", told, deps.clock.monotonic())
+    name, url = name_of(full), await _located(origin)
+    if name is None or isinstance(url, Refusal):
+        return await refuse(deps, act, url if isinstance(url, Refusal) and name else refusals.bad_name(full))
+    async with deps.db.tx() as tx:
+        org = await _free(tx, owner_email, name)
+    if isinstance(org, Refusal):
+        return await refuse(deps, act, org)
+    now = deps.clock.now()
+    repo = Repo("repo_" + deps.ids.short(12), org, *name, url, "proxy", now, None, now)
+    mirror = mirror_path(deps, repo.id)
+    try:
+        heads = storable(await deps.forge.fetch(url, mirror))
+    except ForgeError as error:
+        await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
+        return await refuse(deps, act, refusals.cannot_fetch(repo.full, masked(url), masked(error.reason)))
+    async with audited(deps, act) as (tx, row):
+        if await store.insert(tx, repo):
+            await store.move(tx, repo.id, changes({}, heads))
+            await tx.notify(HEADS_TOPIC)
+            return row.said(repo)
+        lost = await _free(tx, owner_email, name)  # another one added it while we fetched
+        row.said(lost)
+    await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
+    if isinstance(lost, Refusal):
+        return lost
+    raise LookupError(f"{repo.full} could neither be added nor found")
+
+
+async def list_repos(deps: Deps) -> list[RepoView]:
+    """Every repository there is. Source: `rift repo ls`."""
+    async with deps.db.tx() as tx:
+        return await _views(tx, await store.everything(tx))
+
+
+async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:
+    """Read the origins of the repositories of this name, or of all, now. Source: `rift repo sync`."""
+    act = SystemAct("rift repo sync", {"repo": full}, deps.clock.monotonic())
+    async with audited(deps, act) as (tx, row):
+        named = [repo for repo, _ in await store.everything(tx) if full is None or repo.full == full.strip()]
+        if full is not None and not named:
+            return row.said(refusals.no_such_added(full))
+    return [await _sync_waiting(deps, repo) for repo in named]
+
+
+# Reading origins ------------------------------------------------------------
+
+
+async def due(deps: Deps, after: timedelta) -> list[str]:
+    """The repositories (by id) that nobody has read for so long."""
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        return await store.due(tx, now - after, now)
+
+
+async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | None:
+    """Read a repository's origin once and let its heads be what they are there. None when it is not there any more.
+
+    One process reads an origin at a time; another finds that out and is `skipped`. The origin is asked for its heads
+    first and fetched only when they moved, or when `thorough`.
+    """
+    async with deps.db.tx() as tx:
+        now = deps.clock.now()
+        epoch = await store.begin_sync(tx, id, now, now + LOOK_FOR)
+        repo = await store.find(tx, id)
+        known = await store.heads(tx, id)
+    if repo is None:
+        return None
+    if epoch is None:
+        return Synced(repo, (), None, skipped=True)
+    failure, heads = None, known
+    try:
+        async with _kept(deps, id, epoch):
+            seen = None if thorough else storable(await deps.forge.heads(repo.url))
+            if seen != known:
+                heads = storable(await deps.forge.fetch(repo.url, mirror_path(deps, id)))
+    except ForgeError as error:
+        failure = masked(error.reason)
+    except BaseException:
+        async with deps.db.tx() as tx:
+            await store.leave_sync(tx, id, epoch)
+        raise
+    return await _apply(deps, repo, epoch, heads, failure)
+
+
+async def _apply(deps: Deps, repo: Repo, epoch: int, heads: dict[str, str], failure: str | None) -> Synced:
+    async with deps.db.tx() as tx:
+        if not await store.end_sync(tx, repo.id, epoch, deps.clock.now(), failure):
+            return Synced(repo, (), None, skipped=True)
+        moved = () if failure else changes(await store.heads(tx, repo.id), heads)
+        if moved:
+            await _move(tx, repo.id, moved)
+        await tx.notify(_looked(repo.id))
+        return Synced(await store.find(tx, repo.id) or repo, moved, failure)
+
+
+async def _move(tx: Tx, repo: str, moved: tuple[Change, ...]) -> None:
+    await store.move(tx, repo, moved)
+    watched = {one.ref for one in await store.watches(tx, [repo])}
+    for change in moved:
+        if change.ref in watched:
+            await _pool_moved(tx, repo, change.ref)
+    await tx.notify(HEADS_TOPIC)
+
+
+async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
+    """Read an origin, after whoever reads it now: what they see may be older than this call."""
+    deadline = deps.clock.monotonic() + SYNC_WAITS
+    with deps.signals.on(_looked(repo.id)) as looked:
+        while True:
+            synced = await sync_repo(deps, repo.id, thorough=True)
+            if synced is None:
+                return Synced(repo, (), "it is not there any more")
+            if not synced.skipped or deps.clock.monotonic() > deadline:
+                return synced
+            await looked.wait(1.0)
+
+
+@asynccontextmanager
+async def _kept(deps: Deps, id: str, epoch: int) -> AsyncIterator[None]:
+    """Go on being the one who reads this origin, however long git takes."""
+
+    async def keep() -> None:
+        while True:
+            await asyncio.sleep(LOOK_FOR.total_seconds() / 3)
+            async with deps.db.tx() as tx:
+                await store.keep_sync(tx, id, epoch, deps.clock.now() + LOOK_FOR)
+
+    keeper = asyncio.create_task(keep(), name=f"sync {id}")
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+
+async def _look_ahead(deps: Deps, caller: Caller, repo: str, ref: str) -> None:
+    """A branch pushed a moment ago may be watched: when an admin names one that is not known yet, look for it now."""
+    async with deps.db.tx() as tx:
+        found = await find_repo(tx, caller, repo)
+        if isinstance(found, Refusal) or not found[1].admin or ref in await store.heads(tx, found[0].id):
+            return
+    try:
+        async with asyncio.timeout(LOOK_AHEAD_SECONDS):
+            await sync_repo(deps, found[0].id)
+    except TimeoutError:
+        return
+
+
+# Parts ------------------------------------------------------------
+
+
+async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:
+    """The repository, if the caller may change it: members read, admins change."""
+    found = await find_repo(tx, act.caller, repo)
+    if isinstance(found, Refusal):
+        return found
+    one, member = found
+    named = Call(call.tool, {**call.arguments, "repo": one.full})
+    return one if member.admin else needs_admin(member.name, refusals.spelled(named))
+
+
+async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:
+    watches = await store.watches(tx, [repo.id for repo, _ in repos])
+    return [
+        RepoView(repo, org, masked(repo.url), tuple(watch for watch in watches if watch.repo == repo.id))
+        for repo, org in repos
+    ]
+
+
+async def _free(tx: Tx, owner_email: str | None, name: tuple[str, str]) -> str | Refusal:
+    """The organization (its id) that a repository of this name can be added to."""
+    owner = await people.find_owner(tx, owner_email)
+    if isinstance(owner, Refusal):
+        return owner
+    user, place = owner
+    there = next((repo for repo in await store.of_org(tx, place.org) if (repo.owner, repo.name) == name), None)
+    return refusals.exists(there, user.email, masked(there.url)) if there else place.org
+
+
+async def _located(origin: str) -> str | Refusal:
+    """The origin as the forge takes it: a URL as it is, a path made absolute."""
+    url = url_of(origin.strip())
+    if url is not None:
+        return url
+    path = await asyncio.to_thread(lambda: Path(origin.strip()).expanduser().resolve())
+    if not await asyncio.to_thread(path.exists):
+        return refusals.bad_origin(origin, f"there is no {path}")
+    return str(path)
+
+
+async def _pool_moved(tx: Tx, repo: str, ref: str) -> None:
+    """Ask for the pool's upkeep: it makes what is missing and drains what is not wanted."""
+    await jobs.defer(tx, "pools.fill", once=f"fill:{repo}:{ref}", lock=f"pool:{repo}:{ref}", repo=repo, ref=ref)
+
+
+def _looked(repo: str) -> str:
+    return f"repo:{repo}"

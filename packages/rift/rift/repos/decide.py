@@ -1,0 +1,189 @@
+"""What a repository argument means, what moved, and what stands between a person and a box. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from urllib.parse import urlsplit
+
+from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from rift.people.refusals import OPERATOR
+from rift.repos import refusals
+from rift.repos.model import Change, Gap, Heads, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.refusals import spelled
+
+BRANCHES_TOLD = 10
+"""How many branches a refusal names at most."""
+
+SCHEMES = ("https", "http", "ssh", "git", "file")
+"""What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
+
+_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
+_SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s'\"]+@")
+
+
+def name_of(text: str) -> tuple[str, str] | None:
+    """Owner and name of `OWNER/NAME`, or None when it is not of that shape."""
+    owner, slash, name = text.strip().partition("/")
+    fit = slash and all(_PART.fullmatch(part) and part.strip(".") for part in (owner, name))
+    return (owner, name) if fit else None
+
+
+def url_of(origin: str) -> str | Refusal | None:
+    """The origin as a git URL, None when it is a path to look for, or why it is neither."""
+    if not origin or not origin.isprintable() or origin.startswith("-"):
+        return refusals.bad_origin(masked(origin), "it is no URL and no path")
+    scheme, colons, _ = origin.partition("://")
+    if colons:
+        try:
+            parts = urlsplit(origin)
+        except ValueError as error:
+            return refusals.bad_origin(masked(origin), str(error))
+        if scheme.lower() not in SCHEMES:
+            return refusals.bad_origin(masked(origin), f"{scheme} is not fetched")
+        if scheme.lower() != "file" and (not parts.hostname or parts.hostname.startswith("-")):
+            return refusals.bad_origin(masked(origin), "it names no host")
+        return origin
+    if re.match(r"\w+::", origin):
+        return refusals.bad_origin(masked(origin), "git's remote helpers are not used")
+    before_slash = origin.split("/", maxsplit=1)[0]
+    return origin if ":" in before_slash and _SCP.fullmatch(origin) else None
+
+
+def ref_of(text: str) -> str:
+    """A branch's short name; `refs/heads/main` is forgiven."""
+    return text.strip().removeprefix("refs/heads/")
+
+
+def masked(text: str) -> str:
+    """A text without the credentials of the URLs in it."""
+    return _CREDENTIALS.sub("***@", text)
+
+
+def storable(heads: Heads) -> dict[str, str]:
+    """The heads whose branch names are text; git takes any bytes, and those that are none cannot be named in a call."""
+    return {ref: commit for ref, commit in heads.items() if ref.isprintable()}
+
+
+def decide_repo(asked: str, found: Sequence[Repo], all_names: Sequence[str]) -> Repo | Refusal:
+    """The repository that `asked` (OWNER/NAME, or a NAME that only one has) means.
+
+    `found` are the caller's repositories whose name fits whatever the case, those of the caller's own organization
+    first, and of two with one OWNER/NAME the first is meant; `all_names` are the names of all the caller's
+    repositories, to suggest from.
+    """
+    owner, slash, name = asked.strip().rpartition("/")
+    for fold in (str, str.lower):
+        wanted = (fold(owner), fold(name))
+        fits = [one for one in found if fold(one.name) == wanted[1] and (not slash or fold(one.owner) == wanted[0])]
+        distinct = list({repo.full: repo for repo in reversed(fits)}.values())
+        if len(distinct) == 1:
+            return distinct[0]
+        if distinct:
+            return refusals.which_repository(asked, sorted(distinct, key=lambda repo: repo.full))
+    return refusals.no_such_repository(asked, close_to(asked, all_names))
+
+
+def close_to(asked: str, names: Sequence[str]) -> list[str]:
+    """At most five of `names` that somebody may have meant, the likeliest first."""
+    by_lower = {name.lower(): name for name in names}
+    wanted = asked.lower()
+    close = get_close_matches(wanted, by_lower, n=5, cutoff=0.6)
+    close += [lower for lower in by_lower if wanted and wanted in lower.split("/") and lower not in close]
+    return [by_lower[lower] for lower in close[:5]]
+
+
+def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal:
+    """The head to watch, or why the ref cannot be watched."""
+    if not 0 <= warm <= refusals.WARM_MOST:
+        return refusals.warm_out_of_range(repo.full, ref, warm)
+    head = heads.get(ref)
+    if head is not None:
+        return head
+    return refusals.no_such_ref(repo, ref, warm, close_to(ref, list(heads)), sorted(heads)[:BRANCHES_TOLD])
+
+
+def decide_head(repo: Repo, ref: str, watches: Sequence[Watch], admin: bool, org: str) -> WatchedHead | Refusal:
+    """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name for the caller."""
+    watch = next((one for one in watches if one.ref == ref), None)
+    if watch is None:
+        return refusals.not_watched(repo, ref, admin, org, [one.ref for one in watches][:BRANCHES_TOLD])
+    if watch.head is None:
+        return refusals.no_head(repo, ref, admin, org)
+    if watch.failure is not None:
+        return refusals.failed_head(repo, watch, admin, org)
+    return WatchedHead(repo, ref, watch.head, watch.warm)
+
+
+def changes(before: Heads, after: Heads) -> tuple[Change, ...]:
+    """What moved between two looks at the heads, by ref."""
+    refs = sorted(before.keys() | after.keys())
+    return tuple(Change(ref, before.get(ref), after.get(ref)) for ref in refs if before.get(ref) != after.get(ref))
+
+
+def claimable(watch: Watch) -> bool:
+    """Whether a box can be had at this ref."""
+    return watch.head is not None and watch.failure is None
+
+
+def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:
+    """The calls that take a box, at the watched ref with the most boxes ready; none while no ref can give one."""
+    able = [(view.repo, watch) for org in orgs for view in org.repos for watch in view.watches if claimable(watch)]
+    if not able:
+        return ()
+    repo, watch = max(able, key=lambda pair: pair[1].ready)
+    return (
+        Call("rift_task_new", {"name": "<what the work is>"}),
+        Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": repo.full, "ref": watch.ref}),
+    )
+
+
+def decide_gaps(orgs: Sequence[OrgView], branches: dict[str, list[str]], ready: bool) -> tuple[Gap, ...]:
+    """What stands between the person and a box, each with what closes it.
+
+    `branches` are the branch names by repository id, for the rift_watch to suggest. A repository without a watched
+    ref is a gap only while nothing is `ready`: it may be meant so.
+    """
+    if not any(org.repos for org in orgs):
+        add = "`rift repo add OWNER/NAME URL_OR_PATH` on the server"
+        return (Gap("No repository is in your organizations.", Ask(OPERATOR, add)),)
+    gaps = []
+    for org in orgs:
+        for view in org.repos:
+            gaps += _repo_gaps(org, view, branches.get(view.repo.id, []), ready)
+    return tuple(gaps)
+
+
+def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -> list[Gap]:
+    repo, gaps = view.repo, []
+    if repo.failure is not None:
+        sync = f"mend the origin of {repo.full}, then `rift repo sync {repo.full}` on the server"
+        gaps.append(
+            Gap(f"{repo.full}: its origin {view.shown_url} cannot be read: {repo.failure}", Ask(OPERATOR, sync))
+        )
+    if not view.watches and not ready:
+        if branches:
+            call = Call("rift_watch", {"repo": repo.full, "ref": main_of(branches), "warm": 1})
+            gaps.append(Gap(f"{repo.full}: no ref is watched.", _by_admin(org, call)))
+        elif repo.failure is None:
+            gaps.append(Gap(f"{repo.full}: it has no branches yet.", Ask("the user", "push one to its origin")))
+    for watch in view.watches:
+        if watch.head is None:
+            call = Call("rift_unwatch", {"repo": repo.full, "ref": watch.ref})
+            gaps.append(Gap(f"{repo.full}: {watch.ref} is watched, but there is no such branch.", _by_admin(org, call)))
+        elif watch.failure is not None:
+            call = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
+            text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.failure}"
+            gaps.append(Gap(text, _by_admin(org, call)))
+    return gaps
+
+
+def main_of(branches: Sequence[str]) -> str:
+    """The branch that most likely is the main one."""
+    return next((name for name in ("main", "master", "trunk", "develop") if name in branches), branches[0])
+
+
+def _by_admin(org: OrgView, call: Call) -> Call | Ask:
+    return call if org.org.admin else Ask(f"an admin of {org.org.name}", spelled(call))

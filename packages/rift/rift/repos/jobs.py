@@ -1,0 +1,44 @@
+"""Upkeep of repositories: their heads are looked at again and again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+
+from keel import jobs
+from keel.jobs import Jobs
+from rift.deps import Deps
+from rift.repos import actions
+
+log = structlog.get_logger()
+
+TICK_SECONDS = 2
+"""How often we see which repositories are due."""
+
+
+def register(jobs: Jobs[Deps]) -> None:
+    """Each repository is a job of its own, so that one whose origin hangs holds no other."""
+    jobs.every("repos.poll", TICK_SECONDS, poll)
+    jobs.on("repos.sync", sync)
+
+
+async def poll(deps: Deps) -> None:
+    """Ask for a look at each repository whose turn it is (Rift:Repos:PollEvery)."""
+    after = deps.settings.repos.poll_every - timedelta(seconds=TICK_SECONDS / 2)
+    ids = await actions.due(deps, after)
+    if ids:
+        async with deps.db.tx() as tx:
+            for id in ids:
+                await jobs.defer(tx, "repos.sync", once=f"sync:{id}", lock=f"sync:{id}", repo=id)
+
+
+async def sync(deps: Deps, repo: str) -> None:
+    """Read one repository's origin."""
+    synced = await actions.sync_repo(deps, repo)
+    if synced is None or synced.skipped:
+        return
+    for change in synced.changes:
+        log.info("head.moved", repo=synced.repo.full, ref=change.ref, before=change.before, after=change.after)
+    if synced.failure:
+        log.warning("repository.unread", repo=synced.repo.full, reason=synced.failure)

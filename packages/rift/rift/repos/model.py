@@ -1,0 +1,162 @@
+"""Repositories, their watched refs and heads, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from keel.refusal import Call, Mend
+from rift.people.model import Member, Membership
+
+Heads = Mapping[str, str]
+"""Branches by their short name (`main`) with the full hash of their newest commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repository of one organization."""
+
+    id: str
+    org: str
+    owner: str
+    name: str
+    url: str
+    """A git URL or an absolute path, as the forge takes it; may hold credentials, so it is shown masked."""
+    network: str
+    """What its boxes may reach: `none` or `proxy`."""
+    synced_at: datetime | None
+    """When its heads were last read."""
+    failure: str | None
+    """Why they could not be read since, with the whole text."""
+    created_at: datetime
+
+    @property
+    def full(self) -> str:
+        """`OWNER/NAME`: what a `repo` argument takes."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A watched ref as its pool stands at this moment."""
+
+    repo: str
+    """The repository's id."""
+    ref: str
+    warm: int
+    """How many warm boxes it should have, 0 to 100."""
+    head: str | None
+    """The commit at its head; None while the repository has no such branch."""
+    ready: int
+    """How many warm boxes run at that head."""
+    failure: str | None
+    """Why a box of that head could not be made, with the whole text; a failure of an older head is not told."""
+    failure_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedHead:
+    """What a new box starts from."""
+
+    repo: Repo
+    ref: str
+    commit: str
+    warm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What rift_watch did."""
+
+    repo: Repo
+    ref: str
+    head: str
+    warm: int
+    before: int | None
+    """The warm count until now; None when it was not watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """What rift_unwatch did."""
+
+    repo: Repo
+    ref: str
+    draining: int
+    """How many warm boxes go."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepoView:
+    """A repository with its watched refs, for a list."""
+
+    repo: Repo
+    org: str
+    """What the reader calls its organization: `personal`, a team's name, or to the operator a person's address."""
+    shown_url: str
+    """Its URL without credentials."""
+    watches: tuple[Watch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrgRepos:
+    """What rift_repos answers: one organization's repositories, by name."""
+
+    org: Membership
+    repos: tuple[RepoView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One branch that moved: None before for a new one, None after for one that is gone."""
+
+    ref: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What one look at a repository's origin found."""
+
+    repo: Repo
+    changes: tuple[Change, ...]
+    failure: str | None
+    """Why it could not be looked at."""
+    skipped: bool = False
+    """Whether somebody else was looking at this moment, so that this look was left to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something between a person and a box, and what closes it."""
+
+    text: str
+    mend: Mend
+
+
+@dataclass(frozen=True, slots=True)
+class OrgView:
+    """One organization in rift_whoami."""
+
+    org: Membership
+    members: tuple[Member, ...]
+    repos: tuple[RepoView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """The agent's checklist: who, what is there, what is missing, and what to call when nothing is."""
+
+    email: str
+    platform_admin: bool
+    client: str
+    """The label that tasks show for this token, `mcp:` and the client's name."""
+    github: str
+    """Whether GitHub is connected for pushes, as a sentence."""
+    orgs: tuple[OrgView, ...]
+    """The personal one first."""
+    gaps: tuple[Gap, ...]
+    ready: tuple[Call, ...]
+    """Once any watched ref can give a box: the calls that take one, in order. Empty until then."""

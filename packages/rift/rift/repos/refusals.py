@@ -1,0 +1,154 @@
+"""What a call about a repository is refused with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from keel.refusal import Ask, Call, Refusal, kind
+from rift.names import PERSONAL
+from rift.people.refusals import OPERATOR
+from rift.repos.model import Repo, Watch
+
+WARM_MOST = 100
+"""The most warm boxes of one watched ref."""
+
+_NO_SUCH_REPOSITORY = kind("no_such_repository", "No repository {repo} is in your organizations.{others}")
+_WHICH_REPOSITORY = kind("which_repository", "{repo} can be any of {repos}. Name it as OWNER/NAME.")
+_NO_SUCH_REF = kind("no_such_ref", "{repo} has no branch {ref}.{others}")
+_NOT_WATCHED = kind("ref_not_watched", "{ref} of {repo} is not watched, so there are no boxes at its head.{others}")
+_NO_HEAD = kind("watched_ref_gone", "{ref} of {repo} is watched, but the repository has no such branch now.{why}")
+_FAILED_HEAD = kind("head_failed", "No box can be made at the head of {ref} of {repo} ({commit}): {failure}")
+_WARM = kind("warm_out_of_range", "warm is how many warm boxes to keep, 0 to {most}; {warm} is not.")
+
+_BAD_NAME = kind(
+    "bad_repository_name",
+    "{name} is no repository name: it is OWNER/NAME, each of letters, digits, -, _ and ., at most 100 characters.",
+)
+_BAD_ORIGIN = kind("bad_repository_origin", "{origin} cannot be the origin of a repository: {why}.")
+_EXISTS = kind("repository_exists", "{org} has {repo} already, from {url}.")
+_CANNOT_FETCH = kind("cannot_fetch", "{repo} could not be fetched from {url}: {reason}")
+_NO_SUCH_ADDED = kind("no_such_added_repository", "This Rift has no repository {repo}.")
+
+
+def no_such_repository(repo: str, close: Sequence[str]) -> Refusal:
+    """Not there and not theirs are one refusal with one text; `close` are names of their own."""
+    others = f" Close to it: {', '.join(close)}." if close else ""
+    return _NO_SUCH_REPOSITORY(Call("rift_repos", {"org": PERSONAL}), repo=repo, others=others)
+
+
+def which_repository(repo: str, repos: Sequence[Repo]) -> Refusal:
+    """A short name that several repositories have."""
+    names = ", ".join(one.full for one in repos)
+    return _WHICH_REPOSITORY(Call("rift_repos", {"org": PERSONAL}), repo=repo, repos=names)
+
+
+def no_such_ref(repo: Repo, ref: str, warm: int, close: Sequence[str], branches: Sequence[str]) -> Refusal:
+    """No such branch at the origin. `close` are the likely ones, `branches` a few of those there are."""
+    if close:
+        others = f" Close to it: {', '.join(close)}."
+    elif branches:
+        others = f" It has {', '.join(branches)}."
+    else:
+        others = f" It has no branches yet.{_unread(repo)}"
+    calls = [Call("rift_watch", {"repo": repo.full, "ref": one, "warm": warm}) for one in (close or branches)[:3]]
+    push = Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within 10 seconds")
+    return _NO_SUCH_REF(*calls, push, repo=repo.full, ref=ref, others=others)
+
+
+def not_watched(repo: Repo, ref: str, admin: bool, org: str, watched: Sequence[str]) -> Refusal:
+    """Names the rift_watch to call, or to ask an admin for (seed: Errors)."""
+    others = f" Watched: {', '.join(watched)}." if watched else " No ref of it is watched."
+    watch = Call("rift_watch", {"repo": repo.full, "ref": ref, "warm": 1})
+    mend = watch if admin else Ask(f"an admin of {org}", spelled(watch))
+    return _NOT_WATCHED(mend, repo=repo.full, ref=ref, others=others)
+
+
+def unwatch_unwatched(repo: Repo, ref: str, watched: Sequence[str]) -> Refusal:
+    """rift_unwatch on a ref that is not watched."""
+    others = f" Watched: {', '.join(watched)}." if watched else " No ref of it is watched."
+    calls = [Call("rift_unwatch", {"repo": repo.full, "ref": one}) for one in watched[:3]]
+    return _NOT_WATCHED(*calls or [Call("rift_repos", {"org": PERSONAL})], repo=repo.full, ref=ref, others=others)
+
+
+def no_head(repo: Repo, ref: str, admin: bool, org: str) -> Refusal:
+    """Watched, but the branch is not there (any more)."""
+    unwatch = Call("rift_unwatch", {"repo": repo.full, "ref": ref})
+    return _NO_HEAD(
+        Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within 10 seconds"),
+        unwatch if admin else Ask(f"an admin of {org}", spelled(unwatch)),
+        repo=repo.full,
+        ref=ref,
+        why=_unread(repo),
+    )
+
+
+def failed_head(repo: Repo, watch: Watch, admin: bool, org: str) -> Refusal:
+    """The last failure at the head, whole. Watching the ref again makes Rift try again."""
+    again = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
+    return _FAILED_HEAD(
+        again if admin else Ask(f"an admin of {org}", f"{spelled(again)}, which tries again"),
+        Ask("the user", f"push a commit that mends it to {watch.ref}"),
+        note=f"boxes of {repo.full} at {watch.ref} cannot be made: {watch.failure}",
+        repo=repo.full,
+        ref=watch.ref,
+        commit=(watch.head or "")[:12],
+        failure=watch.failure,
+    )
+
+
+def warm_out_of_range(repo: str, ref: str, warm: int) -> Refusal:
+    """More warm boxes than anybody may keep, or fewer than none."""
+    nearest = max(0, min(warm, WARM_MOST))
+    return _WARM(Call("rift_watch", {"repo": repo, "ref": ref, "warm": nearest}), most=WARM_MOST, warm=warm)
+
+
+def bad_name(name: str) -> Refusal:
+    """Not OWNER/NAME."""
+    return _BAD_NAME(Ask(OPERATOR, "`rift repo add OWNER/NAME URL_OR_PATH` with a name such as acme/app"), name=name)
+
+
+def bad_origin(origin: str, why: str) -> Refusal:
+    """Neither a git URL of a kind that is fetched, nor a folder."""
+    return _BAD_ORIGIN(
+        Ask(
+            OPERATOR,
+            "`rift repo add OWNER/NAME URL_OR_PATH` with an https, ssh, git or file URL, or a folder that is there",
+        ),
+        origin=origin,
+        why=why,
+    )
+
+
+def exists(repo: Repo, org: str, url: str) -> Refusal:
+    """Added before; `url` is its own, masked."""
+    return _EXISTS(
+        Ask(OPERATOR, f"`rift repo sync {repo.full}` reads its heads anew; another OWNER/NAME adds a second one"),
+        org=org,
+        repo=repo.full,
+        url=url,
+    )
+
+
+def cannot_fetch(repo: str, url: str, reason: str) -> Refusal:
+    """Git could not read the origin; `url` and `reason` are masked."""
+    return _CANNOT_FETCH(
+        Ask(OPERATOR, f"check that `git ls-remote {url}` works on the server, then add it again"),
+        repo=repo,
+        url=url,
+        reason=reason,
+    )
+
+
+def no_such_added(repo: str) -> Refusal:
+    """A name that no organization has, said to whoever runs the server."""
+    return _NO_SUCH_ADDED(Ask(OPERATOR, "`rift repo ls` lists what there is; `rift repo add` adds one"), repo=repo)
+
+
+def spelled(call: Call) -> str:
+    """A call as a person would be told it, as `rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}`."""
+    return f"{call.tool} {json.dumps(dict(call.arguments), ensure_ascii=False)}"
+
+
+def _unread(repo: Repo) -> str:
+    return f" Its origin could not be read: {repo.failure}" if repo.failure else ""

@@ -1,0 +1,250 @@
+"""Repositories in Postgres. Takes a transaction, returns models, never commits and never decides.
+
+How many boxes of a watched ref are ready is read here from the boxes' table: the one look at another noun's rows, and
+only a count (`boxes_warm` is its index). Everything else about boxes is asked of their own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from keel.db import Tx
+from rift.repos.model import Change, Repo, Watch
+
+_REPOS = """
+    SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.synced_at, r.failure, r.created_at FROM repos r
+"""
+_THEIRS = """
+    JOIN members m ON m.org = r.org AND m.user_id = %(user)s JOIN orgs o ON o.id = r.org
+"""
+_OWN_FIRST = " ORDER BY o.personal_of IS DISTINCT FROM m.user_id, o.name, r.org, r.owner, r.name"
+_WATCHES = """
+    SELECT w.repo, w.ref, w.warm, h.commit AS head,
+           (SELECT count(*) FROM boxes b
+            WHERE b.repo = w.repo AND b.ref = w.ref AND b.commit = h.commit AND b.task IS NULL AND b.state = 'running'
+           ) AS ready,
+           CASE WHEN w.failure_commit = h.commit THEN w.failure END AS failure,
+           CASE WHEN w.failure_commit = h.commit THEN w.failure_at END AS failure_at
+    FROM watches w LEFT JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
+"""
+
+
+async def find(tx: Tx, id: str) -> Repo | None:
+    """The repository with this id, whoever's it is."""
+    return await tx.one(Repo, _REPOS + "WHERE r.id = %(id)s", {"id": id})
+
+
+async def find_theirs(tx: Tx, user: str, id: str) -> Repo | None:
+    """The repository with this id, if the person is in its organization now."""
+    return await tx.one(Repo, _REPOS + _THEIRS + "WHERE r.id = %(id)s", {"user": user, "id": id})
+
+
+async def named(tx: Tx, user: str, name: str) -> list[Repo]:
+    """The person's repositories of this short name, whatever its case; those of their own organization first."""
+    return await tx.all(
+        Repo, _REPOS + _THEIRS + "WHERE lower(r.name) = lower(%(name)s)" + _OWN_FIRST, {"user": user, "name": name}
+    )
+
+
+async def theirs(tx: Tx, user: str) -> list[Repo]:
+    """Every repository in the person's organizations, their own organization's first, then by name."""
+    return await tx.all(Repo, _REPOS + _THEIRS + _OWN_FIRST, {"user": user})
+
+
+async def of_org(tx: Tx, org: str) -> list[Repo]:
+    """Every repository of an organization, by name."""
+    return await tx.all(Repo, _REPOS + "WHERE r.org = %(org)s ORDER BY r.owner, r.name", {"org": org})
+
+
+async def everything(tx: Tx) -> list[tuple[Repo, str]]:
+    """Every repository there is, by name, with its organization's name (a personal one's is the person's address)."""
+    repos = await tx.all(Repo, _REPOS + "ORDER BY r.owner, r.name, r.id")
+    orgs = {row["id"]: row["name"] for row in await tx.rows("SELECT id, name FROM orgs")}
+    return [(repo, orgs[repo.org]) for repo in repos]
+
+
+async def insert(tx: Tx, repo: Repo) -> bool:
+    """Add a repository; False when its organization has one of that name."""
+    return bool(
+        await tx.run(
+            """
+            INSERT INTO repos (id, org, owner, name, url, network, synced_at, created_at)
+            VALUES (%(id)s, %(org)s, %(owner)s, %(name)s, %(url)s, %(network)s, %(synced_at)s, %(created_at)s)
+            ON CONFLICT (org, owner, name) DO NOTHING
+            """,
+            {
+                "id": repo.id,
+                "org": repo.org,
+                "owner": repo.owner,
+                "name": repo.name,
+                "url": repo.url,
+                "network": repo.network,
+                "synced_at": repo.synced_at,
+                "created_at": repo.created_at,
+            },
+        )
+    )
+
+
+async def lock(tx: Tx, id: str) -> None:
+    """Hold the repository against other changes of its watches and heads until this transaction ends."""
+    await tx.run("SELECT FROM repos WHERE id = %(id)s FOR NO KEY UPDATE", {"id": id})
+
+
+async def heads(tx: Tx, repo: str) -> dict[str, str]:
+    """The repository's branches and their heads."""
+    rows = await tx.rows("SELECT ref, commit FROM heads WHERE repo = %(repo)s ORDER BY ref", {"repo": repo})
+    return {row["ref"]: row["commit"] for row in rows}
+
+
+async def branches(tx: Tx, repos: Sequence[str]) -> dict[str, list[str]]:
+    """The names of the branches of each of the repositories."""
+    rows = await tx.rows("SELECT repo, ref FROM heads WHERE repo = ANY(%(repos)s) ORDER BY ref", {"repos": list(repos)})
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.setdefault(row["repo"], []).append(row["ref"])
+    return names
+
+
+async def move(tx: Tx, repo: str, changes: Sequence[Change]) -> None:
+    """Let the heads be what they have become."""
+    gone = [change.ref for change in changes if change.after is None]
+    if gone:
+        await tx.run("DELETE FROM heads WHERE repo = %(repo)s AND ref = ANY(%(gone)s)", {"repo": repo, "gone": gone})
+    await tx.many(
+        """
+        INSERT INTO heads (repo, ref, commit) VALUES (%(repo)s, %(ref)s, %(commit)s)
+        ON CONFLICT (repo, ref) DO UPDATE SET commit = excluded.commit
+        """,
+        [{"repo": repo, "ref": one.ref, "commit": one.after} for one in changes if one.after is not None],
+    )
+
+
+async def watches(tx: Tx, repos: Sequence[str]) -> list[Watch]:
+    """The watched refs of these repositories, by ref."""
+    return await tx.all(
+        Watch, _WATCHES + "WHERE w.repo = ANY(%(repos)s) ORDER BY w.repo, w.ref", {"repos": list(repos)}
+    )
+
+
+async def all_watches(tx: Tx) -> list[Watch]:
+    """Every watched ref there is."""
+    return await tx.all(Watch, _WATCHES + "ORDER BY w.repo, w.ref")
+
+
+async def watch(tx: Tx, repo: str, ref: str) -> Watch | None:
+    """One watched ref."""
+    return await tx.one(Watch, _WATCHES + "WHERE w.repo = %(repo)s AND w.ref = %(ref)s", {"repo": repo, "ref": ref})
+
+
+async def keep_watch(tx: Tx, repo: str, ref: str) -> None:
+    """Hold a watched ref, if it is one, against being unwatched until this transaction ends."""
+    await tx.run(
+        "SELECT FROM watches WHERE repo = %(repo)s AND ref = %(ref)s FOR KEY SHARE", {"repo": repo, "ref": ref}
+    )
+
+
+async def put_watch(tx: Tx, repo: str, ref: str, warm: int, now: datetime) -> None:
+    """Watch a ref, or change its warm count; a failure at its head is forgotten, so that it is tried again."""
+    await tx.run(
+        """
+        INSERT INTO watches (repo, ref, warm, created_at) VALUES (%(repo)s, %(ref)s, %(warm)s, %(now)s)
+        ON CONFLICT (repo, ref) DO UPDATE
+        SET warm = excluded.warm, failure = NULL, failure_commit = NULL, failure_at = NULL
+        """,
+        {"repo": repo, "ref": ref, "warm": warm, "now": now},
+    )
+
+
+async def drop_watch(tx: Tx, repo: str, ref: str) -> bool:
+    """Stop watching a ref; False when it was not watched."""
+    return bool(await tx.run("DELETE FROM watches WHERE repo = %(repo)s AND ref = %(ref)s", {"repo": repo, "ref": ref}))
+
+
+async def unclaimed(tx: Tx, repo: str, ref: str) -> int:
+    """How many living boxes of a ref no task holds."""
+    row = await tx.row(
+        """
+        SELECT count(*) AS n FROM boxes
+        WHERE repo = %(repo)s AND ref = %(ref)s AND task IS NULL AND state NOT IN ('destroying', 'destroyed')
+        """,
+        {"repo": repo, "ref": ref},
+    )
+    return int(row["n"]) if row else 0
+
+
+async def put_failure(tx: Tx, repo: str, ref: str, commit: str, failure: str, now: datetime) -> None:
+    """Note why no box of a head could be made."""
+    await tx.run(
+        """
+        UPDATE watches SET failure = %(failure)s, failure_commit = %(commit)s, failure_at = %(now)s
+        WHERE repo = %(repo)s AND ref = %(ref)s
+        """,
+        {"repo": repo, "ref": ref, "commit": commit, "failure": failure, "now": now},
+    )
+
+
+async def drop_failure(tx: Tx, repo: str, ref: str, commit: str) -> None:
+    """A box of this head could be made: forget that it could not."""
+    await tx.run(
+        """
+        UPDATE watches SET failure = NULL, failure_commit = NULL, failure_at = NULL
+        WHERE repo = %(repo)s AND ref = %(ref)s AND failure_commit = %(commit)s
+        """,
+        {"repo": repo, "ref": ref, "commit": commit},
+    )
+
+
+async def due(tx: Tx, before: datetime, now: datetime) -> list[str]:
+    """The ids of the repositories last read before an instant, that nobody reads now; the longest unread first."""
+    rows = await tx.rows(
+        """
+        SELECT id FROM repos
+        WHERE (synced_at IS NULL OR synced_at < %(before)s) AND (sync_until IS NULL OR sync_until < %(now)s)
+        ORDER BY synced_at NULLS FIRST, id
+        """,
+        {"before": before, "now": now},
+    )
+    return [row["id"] for row in rows]
+
+
+async def begin_sync(tx: Tx, id: str, now: datetime, until: datetime) -> int | None:
+    """Become the one who reads a repository's origin: this look's number. None while somebody else does, or without it."""
+    row = await tx.row(
+        """
+        UPDATE repos SET sync_epoch = sync_epoch + 1, sync_until = %(until)s
+        WHERE id = %(id)s AND (sync_until IS NULL OR sync_until < %(now)s)
+        RETURNING sync_epoch
+        """,
+        {"id": id, "now": now, "until": until},
+    )
+    return int(row["sync_epoch"]) if row else None
+
+
+async def keep_sync(tx: Tx, id: str, epoch: int, until: datetime) -> None:
+    """Go on being the one."""
+    await tx.run(
+        "UPDATE repos SET sync_until = %(until)s WHERE id = %(id)s AND sync_epoch = %(epoch)s AND sync_until IS NOT NULL",
+        {"id": id, "epoch": epoch, "until": until},
+    )
+
+
+async def leave_sync(tx: Tx, id: str, epoch: int) -> None:
+    """Stop being the one, with nothing to say."""
+    await tx.run(
+        "UPDATE repos SET sync_until = NULL WHERE id = %(id)s AND sync_epoch = %(epoch)s", {"id": id, "epoch": epoch}
+    )
+
+
+async def end_sync(tx: Tx, id: str, epoch: int, now: datetime, failure: str | None) -> bool:
+    """Stop being the one and note what came of it; False when another look has begun since."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE repos SET sync_until = NULL, synced_at = %(now)s, failure = %(failure)s
+            WHERE id = %(id)s AND sync_epoch = %(epoch)s
+            """,
+            {"id": id, "epoch": epoch, "now": now, "failure": failure},
+        )
+    )
