@@ -106,7 +106,7 @@ def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal
 
 
 def decide_head(repo: Repo, ref: str, watches: Sequence[Watch], admin: bool, org: str) -> WatchedHead | Refusal:
-    """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name for the caller."""
+    """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name to the caller."""
     watch = next((one for one in watches if one.ref == ref), None)
     if watch is None:
         return refusals.not_watched(repo, ref, admin, org, [one.ref for one in watches][:BRANCHES_TOLD])

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import structlog
 
-from keel import jobs
-from keel.jobs import Jobs
+from keel.jobs import Jobs, defer
 from rift.deps import Deps
 from rift.repos import actions
 
@@ -26,11 +25,11 @@ def register(jobs: Jobs[Deps]) -> None:
 async def poll(deps: Deps) -> None:
     """Ask for a look at each repository whose turn it is (Rift:Repos:PollEvery)."""
     after = deps.settings.repos.poll_every - timedelta(seconds=TICK_SECONDS / 2)
-    ids = await actions.due(deps, after)
-    if ids:
+    waiting = await actions.due(deps, after)
+    if waiting:
         async with deps.db.tx() as tx:
-            for id in ids:
-                await jobs.defer(tx, "repos.sync", once=f"sync:{id}", lock=f"sync:{id}", repo=id)
+            for repo in waiting:
+                await defer(tx, "repos.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
 
 
 async def sync(deps: Deps, repo: str) -> None:

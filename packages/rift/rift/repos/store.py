@@ -210,7 +210,7 @@ async def due(tx: Tx, before: datetime, now: datetime) -> list[str]:
 
 
 async def begin_sync(tx: Tx, id: str, now: datetime, until: datetime) -> int | None:
-    """Become the one who reads a repository's origin: this look's number. None while somebody else does, or without it."""
+    """Become the one who reads an origin: this look's number. None while somebody else does, or without it."""
     row = await tx.row(
         """
         UPDATE repos SET sync_epoch = sync_epoch + 1, sync_until = %(until)s
@@ -225,7 +225,10 @@ async def begin_sync(tx: Tx, id: str, now: datetime, until: datetime) -> int | N
 async def keep_sync(tx: Tx, id: str, epoch: int, until: datetime) -> None:
     """Go on being the one."""
     await tx.run(
-        "UPDATE repos SET sync_until = %(until)s WHERE id = %(id)s AND sync_epoch = %(epoch)s AND sync_until IS NOT NULL",
+        """
+        UPDATE repos SET sync_until = %(until)s
+        WHERE id = %(id)s AND sync_epoch = %(epoch)s AND sync_until IS NOT NULL
+        """,
         {"id": id, "epoch": epoch, "until": until},
     )
 
