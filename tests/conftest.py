@@ -1,10 +1,10 @@
-"""What every test has: databases, fakes (keel.testing.plugin), and tools that may be missing, told instead of hidden."""
+"""What every test has: databases and fakes (keel.testing.plugin), and missing tools told instead of hidden."""
 
 from __future__ import annotations
 
 import importlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -70,7 +70,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def migrate_database() -> Iterator[Callable[[str], object]]:
+def migrate_database() -> Callable[[str], object]:
     """Rift's schema, in the template that each test's database is copied from."""
     migrate: Callable[[str], object] = importlib.import_module("rift.migrations").migrate
-    yield migrate
+    return migrate

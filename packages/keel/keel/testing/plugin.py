@@ -1,4 +1,4 @@
-"""A pytest plugin: a Postgres of the test run, shared by its workers, and a fresh database for each test that wants one.
+"""A pytest plugin: a Postgres of the run, shared by its workers, and a fresh database for each test that wants one.
 
 `migrate_database` is overridden in the root conftest; it gives the function that makes a schema. It runs once a run,
 against the template; each test's database is a copy of that template.
@@ -81,7 +81,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _runs() -> Path:
-    """The folder of this user's test runs, short enough for a socket and open to the system user that root's Postgres needs."""
+    """The folder of this user's test runs: short enough for a socket, open to the system user of root's Postgres."""
     folder = Path(tempfile.gettempdir()) / f"keel-tests-{os.geteuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o711)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from keel.clock import SystemClock
 
 T = TypeVar("T")
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], within: float = 10.0, every: float = 0.01) -> T:
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], within: float = ..., every: float = ...) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], within: float = ..., every: float = ...) -> T: ...
+async def eventually(condition: Callable[[], object], within: float = 10.0, every: float = 0.01) -> object:
     """Ask `condition` (a plain or an async function) until it answers something true; returns that answer.
 
     An AssertionError it raises counts as "not yet". After `within` seconds raises AssertionError with its last answer
