@@ -8,6 +8,7 @@ side table that can be erased; the row holds its salted SHA-256.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,9 +36,27 @@ class Record:
     salt: str = ""
 
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+"""What a text of Postgres cannot hold: NUL, and halves of surrogate pairs."""
+
+
+def storable(value: object) -> object:
+    """A JSON value as Postgres can hold it: what it cannot is U+FFFD. A call with such bytes is recorded too."""
+    match value:
+        case str():
+            return _UNSTORABLE.sub("\ufffd", value)
+        case Mapping():
+            return {str(storable(str(key))): storable(one) for key, one in value.items()}
+        case list() | tuple():
+            return [storable(one) for one in value]
+        case _:
+            return value
+
+
 async def append(tx: Tx, record: Record) -> None:
     """Write one record, and its text beside it."""
-    hashed = hashlib.sha256((record.salt + record.text).encode()).digest() if record.text is not None else None
+    text = None if record.text is None else _UNSTORABLE.sub("\ufffd", record.text)
+    hashed = None if text is None else hashlib.sha256((record.salt + text).encode()).digest()
     await tx.run(
         """
         WITH row AS (
@@ -58,9 +77,9 @@ async def append(tx: Tx, record: Record) -> None:
             "box": record.box,
             "outcome": record.outcome,
             "duration": round(record.duration_ms, 3),
-            "arguments": Json(dict(record.arguments)),
+            "arguments": Json(storable(record.arguments)),
             "hashed": hashed,
             "salt": record.salt,
-            "text": record.text,
+            "text": text,
         },
     )
