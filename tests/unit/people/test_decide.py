@@ -1,0 +1,65 @@
+"""What may be an address and what may be a client's name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rift.people.decide import CLIENT_MOST, client_of, email_of
+
+
+@pytest.mark.parametrize(
+    "text", ["ada@example.org", "a.b+c@sub.example.org", "admin@localhost", "x@1.2", "ü@example.org"]
+)
+def test_an_address_is_taken_as_it_is(text: str) -> None:
+    assert email_of(f"  {text}\n") == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ada",
+        "@example.org",
+        "ada@",
+        "ada@@example.org",
+        "ada@exa mple.org",
+        "a da@example.org",
+        "ada@-example.org",
+        "ada@example..org",
+        "ada@example.org.",
+        "<ada@example.org>",
+        "a,b@example.org",
+        "ada\x00@example.org",
+        "a" * 65 + "@example.org",
+        "ada@" + "a" * 251,
+    ],
+)
+def test_what_is_no_address_is_not_taken(text: str) -> None:
+    assert email_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Claude", "Claude"),
+        ("  Claude \t Code\n", "Claude Code"),
+        ("Cl\x00au\x1bde\u202e", "Claude"),
+        ("\x00\x01", ""),
+        ("   ", ""),
+        ("x" * 80, "x" * 64),
+        ("a" * 63 + " b", "a" * 63),
+        ("Zoë’s agent", "Zoë’s agent"),
+    ],
+)
+def test_a_clients_name_is_made_fit_for_a_list(text: str, kept: str) -> None:
+    assert client_of(text) == kept
+
+
+@given(st.text())
+def test_any_text_becomes_one_short_printable_line(text: str) -> None:
+    kept = client_of(text)
+    assert len(kept) <= CLIENT_MOST
+    assert kept.isprintable()
+    assert kept == kept.strip() == client_of(kept)
