@@ -116,6 +116,8 @@ class FakeAgent:
                 status, answer = await self._post(f"{self._base}/{what}", body, self._token)
             except OSError:
                 status, answer = 0, {}
+            if self._box.silent is not None:
+                continue  # the answer never got here
             if status == 200:
                 return answer
             if status == 410:

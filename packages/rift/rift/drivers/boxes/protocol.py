@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, ParamSpec, Protocol, TypeVar
 
+from keel.db import forbid_in_transaction
+
 State = Literal["absent", "stopped", "running", "parked"]
 
 P = ParamSpec("P")
@@ -115,8 +117,6 @@ def outside_transactions(method: Callable[P, Awaitable[R]]) -> Callable[P, Await
 
     @functools.wraps(method)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        from keel.db import forbid_in_transaction  # late: a driver alone should not load the database layer
-
         forbid_in_transaction(method.__qualname__)
         return await method(*args, **kwargs)
 

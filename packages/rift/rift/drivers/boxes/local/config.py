@@ -13,7 +13,8 @@ class LocalConfig:
     Started as root, each box gets a host uid of its own from `first_uid` on, at most `uids` of them, and the group
     `first_uid - 1`, which is shared and opens nothing but the mirrors. `show_read_only` are further host folders to
     be seen in every jail, at the same path. `certificates` is a bundle the jail's programs shall trust, where the
-    host's own is not enough. `spool_limit` and `spool_total` are bytes, of one command and of a box.
+    host's own is not enough; `upstream_proxy` is the HTTP proxy through which this host reaches the world, if it needs
+    one. `spool_limit` and `spool_total` are bytes, of one command and of a box.
     """
 
     data: Path
@@ -21,6 +22,7 @@ class LocalConfig:
     uids: int = 10_000
     show_read_only: tuple[Path, ...] = ()
     certificates: Path | None = None
+    upstream_proxy: str = ""
     spool_limit: int = 256 * 1024 * 1024
     spool_total: int = 2 * 1024 * 1024 * 1024
     start_seconds: float = 20.0

@@ -32,7 +32,7 @@ async def ask(socket: Path, order: dict[str, object], *, seconds: float) -> dict
     except (OSError, ValueError) as error:
         raise DriverError(f"The box's agent could not be asked for `{order['op']}`: {error}.") from error
     if not answer.get("ok"):
-        raise DriverError(f"The box's agent refused `{order['op']}`: {answer.get('error', answer)}.")
+        raise DriverError(f"The box's agent refused `{order['op']}`: {answer.get('reason', answer)}.")
     return answer
 
 

