@@ -1,34 +1,52 @@
-"""Background work on Postgres: procrastinate's queue, with jobs deferred inside the transaction that wants them."""
+"""Background work on Postgres: procrastinate's queue, with jobs deferred inside the transaction that wants them.
+
+A job looks at what is and what should be and does the next step, so that running it twice is harmless. Nothing relies
+on a job alone: a scan every few seconds (`Jobs.every`) finds what a lost one left.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import structlog
+from procrastinate import App, PsycopgConnector
 
 from keel.db import Json, Tx, UniqueViolation
+
+log = structlog.get_logger()
+
+Deps = TypeVar("Deps")
+
+HEARTBEAT_SECONDS = 3.0
+DEAD_AFTER_SECONDS = 15.0
+"""A worker unheard for so long is dead: the jobs it was doing are queued again."""
 
 
 async def defer(
     tx: Tx,
-    task: str,
+    name: str,
+    /,
     *,
     lock: str | None = None,
     once: str | None = None,
     at: datetime | None = None,
-    queue: str = "default",
     **arguments: object,
 ) -> bool:
-    """Queue a job; it runs after this transaction commits, or never if it rolls back.
+    """Queue a job by its name; it runs after this transaction commits, or never if it rolls back.
 
     `lock`: jobs of one lock run one at a time. `once`: while a job of this name waits, a second is not queued
     (False is returned). `at`: not before this instant.
     """
-    params = {"queue": queue, "task": task, "lock": lock, "once": once, "arguments": Json(arguments), "at": at}
+    params = {"task": name, "lock": lock, "once": once, "arguments": Json(arguments), "at": at}
     try:
         async with tx.savepoint():
             await tx.run(
                 """
                 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-                    %(queue)s, %(task)s, 0, %(lock)s, %(once)s, %(arguments)s, %(at)s
+                    'default', %(task)s, 0, %(lock)s, %(once)s, %(arguments)s, %(at)s
                 )::procrastinate_job_to_defer_v1])
                 """,
                 params,
@@ -36,3 +54,62 @@ async def defer(
     except UniqueViolation:
         return False
     return True
+
+
+class Jobs(Generic[Deps]):
+    """What a worker can do: jobs by name, and jobs that come round by themselves.
+
+    Declared before `work` runs; each job is an async function that takes the deps and its arguments.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._app = App(
+            connector=PsycopgConnector(conninfo=url, min_size=1, max_size=6),
+            worker_defaults={
+                "update_heartbeat_interval": HEARTBEAT_SECONDS,
+                "stalled_worker_timeout": DEAD_AFTER_SECONDS,
+                "delete_jobs": "always",
+            },
+        )
+        self._deps: Deps | None = None
+
+    def on(self, name: str, run: Callable[..., Awaitable[None]]) -> None:
+        """Run `run(deps, **arguments)` for each job of this name. A job that raises is logged; its scan comes again."""
+
+        async def job(**arguments: Any) -> None:
+            await run(self._ready(), **arguments)
+
+        self._app.task(name=name)(job)
+
+    def every(self, name: str, seconds: int, run: Callable[[Deps], Awaitable[None]]) -> None:
+        """Run `run(deps)` every so many seconds (a divisor of 60), in one worker of however many, never twice at once."""
+
+        async def job(timestamp: int) -> None:
+            await run(self._ready())
+
+        task = self._app.task(name=name, lock=name, queueing_lock=name)(job)
+        self._app.periodic(cron=f"* * * * * */{seconds}")(task)
+
+    async def work(self, deps: Deps, *, at_once: int = 8) -> None:
+        """Work until cancelled, `at_once` jobs at a time. Jobs of a worker that died are taken up again."""
+        self._deps = deps
+        async with self._app.open_async():
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._recover())
+                group.create_task(
+                    self._app.run_worker_async(
+                        concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
+                    )
+                )
+
+    def _ready(self) -> Deps:
+        if self._deps is None:
+            raise RuntimeError("the jobs have no deps before work() runs")
+        return self._deps
+
+    async def _recover(self) -> None:
+        while True:
+            for stalled in await self._app.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER_SECONDS):
+                log.warning("jobs.taken_up_again", job=stalled.task_name, id=stalled.id)
+                await self._app.job_manager.retry_job(stalled)
+            await asyncio.sleep(HEARTBEAT_SECONDS)

@@ -27,3 +27,5 @@ class Deps:
     settings: RiftSettings
     data: Path
     """The data folder: mirrors, boxes and what else is not in the database."""
+    agent_url: str
+    """Where a box's agent reaches this control plane."""

@@ -9,5 +9,6 @@ engine = create_engine(context.config.attributes["url"], poolclass=pool.NullPool
 with engine.connect() as connection:
     context.configure(connection=connection, transaction_per_migration=True)
     with context.begin_transaction():
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7433)")  # two that start at once migrate one after the other
+        # Two that start at once migrate one after the other.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7433)")
         context.run_migrations()

@@ -38,4 +38,4 @@ def upgrade() -> None:
     driver = op.get_bind().connection.driver_connection  # psycopg itself: it takes a script of many statements
     queue = App(connector=InMemoryConnector()).schema_manager.get_schema()
     for script in (ROLE, queue, (Path(__file__).parent / "0001_start.sql").read_text(), RIGHTS):
-        driver.execute(script)
+        driver.execute(script)  # type: ignore[union-attr]

@@ -1,0 +1,260 @@
+"""What is done with boxes: claim, list, suspend, destroy, and close the task that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from keel import jobs
+from keel.db import Tx
+from keel.refusal import Refusal
+from rift.audit import Act, Row, audited
+from rift.boxes import refusals, store
+from rift.boxes.decide import Park, decide_pick, decide_suspend
+from rift.boxes.model import Box, BoxLine, OpenCommand, smallest_free, stem
+from rift.deadline import Deadline
+from rift.deps import Deps
+from rift.drivers.boxes.protocol import DriverError
+from rift.names import BOX_PREFIX, CLOSE_WAITS, NEW_BOX_WAITS
+from rift.people import actions as people
+from rift.people.model import Caller
+from rift.repos import actions as repos
+from rift.tasks import actions as tasks
+from rift.tasks.model import Task
+
+log = structlog.get_logger()
+
+Progress = Callable[[str], Awaitable[None]]
+"""Told every few seconds that a call still waits, and for what."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """An open task in a list, with its boxes."""
+
+    task: Task
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed task: the boxes that it had, and those that were still going when the answer was due."""
+
+    task: Task
+    boxes: tuple[Box, ...]
+    still: tuple[str, ...]
+
+
+async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress: Progress) -> Box | Refusal:
+    """Claim a warm box at the watched ref's head, or start one; wait up to 30 s for it to run. Source: rift_vm_new.
+
+    Returns the box as it is then: `running`, still `starting`, or `failed` with the whole reason.
+    """
+    deadline = Deadline(deps.clock, NEW_BOX_WAITS)
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        head = await repos.find_watched(tx, act.caller, repo, ref)
+        if isinstance(head, Refusal):
+            return row.said(head)
+        box = await store.claim_warm(tx, head.repo.id, head.ref, head.commit, held.id, deps.clock.now())
+        if box is None:
+            box = await make(tx, deps, head.repo.id, head.repo.name, head.ref, head.commit, held.id)
+        row.box = box
+        await fill(tx, head.repo.id, head.ref)
+    return await _until_up(deps, box, deadline, progress)
+
+
+async def make(tx: Tx, deps: Deps, repo: str, short: str, ref: str, commit: str, task: str | None) -> str:
+    """Add a box that starts at a commit, in a task or warm; its start is queued by the same commit. The box's id.
+
+    `repo` is the repository's id, `short` its name for people.
+    """
+    number = smallest_free(await store.numbers(tx, repo, ref))
+    id, name = BOX_PREFIX + deps.ids.hex(24), f"{stem(short, ref)}-{number}"
+    await store.insert(tx, id, name, number, repo, ref, commit, task, deps.clock.now())
+    await jobs.defer(tx, "boxes.start", lock=f"box:{id}", once=f"start:{id}", box=id)
+    return id
+
+
+async def fill(tx: Tx, repo: str, ref: str) -> None:
+    """Ask for the pool of a watched ref to be looked at, once this transaction commits."""
+    await jobs.defer(tx, "pools.fill", lock=f"pool:{repo}:{ref}", once=f"fill:{repo}:{ref}", repo=repo, ref=ref)
+
+
+async def list_boxes(deps: Deps, act: Act, task: str) -> list[BoxLine] | Refusal:
+    """The task's boxes that are not destroyed, each with its open commands. Source: rift_vm_ls."""
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        boxes = await store.of_tasks(tx, [held.id])
+        open = await store.open_commands(tx, [box.id for box in boxes])
+        return row.said([BoxLine(box, tuple(one for one in open if one.box == box.id)) for box in boxes])
+
+
+async def list_tasks(deps: Deps, act: Act) -> list[TaskLine]:
+    """The caller's open tasks with their boxes. Source: rift_task_ls."""
+    async with audited(deps, act) as (tx, row):
+        open = await tasks.open_of(tx, act.caller)
+        boxes = await store.of_tasks(tx, [task.id for task in open])
+        return row.said([TaskLine(task, tuple(box for box in boxes if box.task == task.id)) for task in open])
+
+
+async def close_task(deps: Deps, act: Act, task: str, progress: Progress) -> Closed | Refusal:
+    """Close the task; its boxes are destroyed. Answers when they are gone, or after 20 s. Source: rift_task_close."""
+    deadline = Deadline(deps.clock, CLOSE_WAITS)
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task, lock="exclusive")
+        if isinstance(held, Refusal):
+            return row.said(held)
+        await tasks.close_in(tx, deps, held)
+        boxes = await store.of_tasks(tx, [held.id])
+        for box in boxes:
+            await destroy_in(tx, deps, box)
+    still = await _until_gone(deps, [box.id for box in boxes], deadline, progress)
+    return Closed(held, tuple(boxes), still)
+
+
+async def destroy(deps: Deps, act: Act, task: str, vm: str, progress: Progress) -> Box | Refusal:
+    """Destroy one box, with its checkout and its state. Waits at most 20 s. Source: rift_vm_destroy."""
+    deadline = Deadline(deps.clock, CLOSE_WAITS)
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        box = await pick(tx, deps, row, act.caller, held, vm)
+        if isinstance(box, Refusal):
+            return row.said(box)
+        await destroy_in(tx, deps, box)
+    await _until_gone(deps, [box.id], deadline, progress)
+    return await _now(deps, box.id)
+
+
+async def suspend(deps: Deps, act: Act, task: str, vm: str) -> Box | Refusal:
+    """Park a box that has no open command; its files are flushed first. Source: rift_vm_suspend."""
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        box = await pick(tx, deps, row, act.caller, held, vm)
+        if isinstance(box, Refusal):
+            return row.said(box)
+        decision = decide_suspend(box, await store.open_commands(tx, [box.id]))
+        if isinstance(decision, Park) and decision.needed:
+            await store.power(tx, box.id, "parked", deps.clock.now())
+            await tx.notify(f"agent:{box.id}")
+        row.said(decision)
+    if isinstance(decision, Refusal):
+        return decision
+    return await apply_power(deps, box.id)
+
+
+async def pick(tx: Tx, deps: Deps, row: Row, caller: Caller, task: Task, vm: str) -> Box | Refusal:
+    """The box of the task that an id or a name means, locked, if the caller is still in its organization."""
+    chosen = decide_pick(vm, await store.of_task(tx, task.id))
+    if isinstance(chosen, Refusal):
+        return chosen
+    box = await store.find_locked(tx, chosen.id)
+    assert box is not None  # a box's row is never deleted
+    row.box = box.id
+    if await people.role_in(tx, box.org, caller.user) is None:
+        return refusals.not_member(box)
+    return box
+
+
+async def destroy_in(tx: Tx, deps: Deps, box: Box) -> None:
+    """Mark a box for destruction, end its commands, queue the work. Doing it again changes nothing."""
+    if await store.start_destroying(tx, box.id):
+        await store.end_commands(tx, box.id, "box destroyed", deps.clock.now())
+        await jobs.defer(tx, "boxes.destroy", lock=f"box:{box.id}", once=f"destroy:{box.id}", box=box.id)
+        await tx.notify(f"box:{box.id}", f"agent:{box.id}")
+
+
+async def drain(tx: Tx, deps: Deps, id: str) -> bool:
+    """Destroy a box that nobody has claimed; one that was claimed in the meantime stays. Whether it goes."""
+    box = await store.find_locked(tx, id)
+    if box is None or box.task is not None:
+        return False
+    await destroy_in(tx, deps, box)
+    return True
+
+
+async def apply_power(deps: Deps, id: str) -> Box:
+    """Make the box's driver agree with the box's row: parked or running, under the row's epoch. The box as it is then.
+
+    A driver that finds no agent to speak to is no error here: upkeep starts the box anew, with its files.
+    """
+    box = await _now(deps, id)
+    try:
+        if box.state == "parked":
+            await deps.boxes.park(box.id, box.epoch)
+        elif box.state == "running":
+            await deps.boxes.resume(box.id, box.epoch)
+    except DriverError as error:
+        log.warning("box.power_failed", box=box.id, state=box.state, reason=error.reason)
+        async with deps.db.tx() as tx:
+            await jobs.defer(tx, "boxes.revive", lock=f"box:{id}", once=f"revive:{id}", box=id)
+    return box
+
+
+async def find(tx: Tx, id: str) -> Box:
+    """A box that is known to be there, unlocked."""
+    box = await store.find(tx, id)
+    assert box is not None  # a box's row is never deleted
+    return box
+
+
+async def use(tx: Tx, deps: Deps, box: Box) -> None:
+    """A call that reads or stops: it counts as use, and resumes nothing."""
+    await store.used(tx, box.id, deps.clock.now())
+
+
+async def open_commands(tx: Tx, box: str) -> list[OpenCommand]:
+    """The commands of a box that have not ended."""
+    return await store.open_commands(tx, [box])
+
+
+async def came_up(tx: Tx, deps: Deps, id: str, incarnation: int) -> None:
+    """The agent of this incarnation says that its jail runs: who waits is told, the head's last failure is mended."""
+    await store.came_up(tx, id, incarnation, deps.clock.now())
+    box = await find(tx, id)
+    await repos.note_success(tx, box.repo, box.ref, box.commit)
+    await tx.notify(f"box:{id}")
+
+
+async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
+    """A box of this incarnation cannot go on: its commands end, the watched ref remembers why, who waits is told."""
+    if await store.fail(tx, id, incarnation, reason):
+        box = await find(tx, id)
+        await store.end_commands(tx, id, f"the box failed: {reason}", deps.clock.now())
+        await repos.note_failure(tx, deps, box.repo, box.ref, box.commit, reason)
+        await tx.notify(f"box:{id}")
+
+
+async def _until_up(deps: Deps, id: str, deadline: Deadline, progress: Progress) -> Box:
+    with deps.signals.on(f"box:{id}") as signal:
+        box = await _now(deps, id)
+        while box.state == "starting" and deadline.left() > 0:
+            await signal.wait(deadline.left())
+            await progress(f"{box.name} is starting")
+            box = await _now(deps, id)
+        return box
+
+
+async def _until_gone(deps: Deps, ids: list[str], deadline: Deadline, progress: Progress) -> tuple[str, ...]:
+    with deps.signals.on(*(f"box:{id}" for id in ids)) as signal:
+        while True:
+            left = [id for id in ids if (await _now(deps, id)).state != "destroyed"]
+            if not left or deadline.left() <= 0:
+                return tuple(left)
+            await signal.wait(deadline.left())
+            await progress(f"destroying {len(left)} of {len(ids)}")
+
+
+async def _now(deps: Deps, id: str) -> Box:
+    async with deps.db.tx() as tx:
+        return await find(tx, id)

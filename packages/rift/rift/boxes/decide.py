@@ -1,0 +1,71 @@
+"""What may be done with a box, from plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from keel.refusal import Refusal
+from rift.boxes import refusals
+from rift.boxes.model import TRANSITIONS, Box, OpenCommand, State
+from rift.names import OPEN_COMMANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """The command may be queued. `wake`: the box is parked and must resume for it."""
+
+    wake: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """The box may be parked. `needed`: it is not parked already."""
+
+    needed: bool
+
+
+def decide_pick(vm: str, boxes: Sequence[Box]) -> Box | Refusal:
+    """Which VM of a task an id or a name means. An id wins over a name; a destroyed VM answers to its id only."""
+    for box in boxes:
+        if box.id == vm:
+            return box
+    named = [box for box in boxes if box.name == vm and box.state not in ("destroyed", "destroying")]
+    if len(named) > 1:
+        return refusals.ambiguous(vm, named)
+    return named[0] if named else refusals.unknown(vm, boxes[0] if boxes else None)
+
+
+def decide_command(box: Box, open: Sequence[OpenCommand]) -> Enqueue | Refusal:
+    """Whether one more command may be queued in a box."""
+    if box.state in ("destroying", "destroyed"):
+        return refusals.gone(box)
+    if box.state == "failed":
+        return refusals.failed(box)
+    if len(open) >= OPEN_COMMANDS:
+        return refusals.full(box, open)
+    return Enqueue(wake=box.state == "parked")
+
+
+def decide_suspend(box: Box, open: Sequence[OpenCommand]) -> Park | Refusal:
+    """Whether a box may be parked when asked for."""
+    if box.state in ("destroying", "destroyed"):
+        return refusals.gone(box)
+    if box.state == "failed":
+        return refusals.failed(box)
+    if box.state == "starting":
+        return refusals.starting(box)
+    if open:
+        return refusals.busy(box, open)
+    return Park(needed=box.state == "running")
+
+
+def decide_idle(box: Box, open: int, now: datetime, after: timedelta) -> bool:
+    """Whether a box of a task is unused for so long that it parks by itself. Busy is never idle."""
+    return box.state == "running" and box.task is not None and open == 0 and now - box.used_at >= after
+
+
+def may_become(old: State, new: State) -> bool:
+    """Whether the transition table has this step."""
+    return new in TRANSITIONS[old]

@@ -1,0 +1,181 @@
+"""What happens to boxes behind the calls: start, destroy, park, start again, and the scan that finds what was left.
+
+Every job looks at what is and what should be and does the next step; running one twice is harmless. A slow step stands
+between two transactions: the first commits the intent under a number (incarnation, epoch), the second applies the
+result guarded by it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+
+from keel import jobs as queue
+from keel.ids import digest
+from keel.jobs import Jobs
+from rift.boxes import actions, store
+from rift.boxes.decide import decide_idle
+from rift.boxes.model import Box
+from rift.deps import Deps
+from rift.drivers.boxes.allow import DEFAULT_ALLOW
+from rift.drivers.boxes.protocol import BoxSpec, DriverError
+from rift.drivers.forge.protocol import ForgeError
+from rift.repos import actions as repos
+
+log = structlog.get_logger()
+
+TRIES = 3
+"""How often a box that never came up is started."""
+UNHEARD = timedelta(seconds=30)
+"""An agent speaks at least every 25 s; one unheard for longer is looked at."""
+TOO_LONG = timedelta(seconds=120)
+"""A box that is still starting after this long, with its agent there, has failed."""
+
+
+def register(jobs: Jobs[Deps]) -> None:
+    """Everything above, by name."""
+    jobs.on("boxes.start", start)
+    jobs.on("boxes.revive", revive)
+    jobs.on("boxes.destroy", destroy)
+    jobs.on("boxes.park", park)
+    jobs.on("boxes.close", close)
+    jobs.every("boxes.upkeep", 5, upkeep)
+    jobs.every("boxes.sweep", 30, sweep)
+
+
+async def start(deps: Deps, box: str) -> None:
+    """Start a box that is starting, unless its agent is already there and on its way up."""
+    found = await _find(deps, box)
+    if found is None or found.state != "starting":
+        return
+    presence = await deps.boxes.inspect(box)
+    if presence.state in ("running", "parked") and presence.incarnation == found.incarnation:
+        if deps.clock.now() - found.created_at > TOO_LONG:
+            await _fail(deps, found, "its agent runs, but its jail did not come up in two minutes")
+        return
+    if found.incarnation >= TRIES:
+        await _fail(deps, found, f"it was started {TRIES} times and did not come up")
+        return
+    await _launch(deps, box)
+
+
+async def revive(deps: Deps, box: str) -> None:
+    """Start the agent of a running box anew when it is gone: the files stay, what it ran is lost."""
+    found = await _find(deps, box)
+    if found is None or found.state != "running":
+        return
+    presence = await deps.boxes.inspect(box)
+    if presence.state == "absent":
+        await _fail(deps, found, "its files are gone from the host")
+    elif presence.state == "stopped" or presence.incarnation != found.incarnation:
+        await _launch(deps, box)
+    elif presence.state == "parked":
+        await actions.apply_power(deps, box)
+
+
+async def destroy(deps: Deps, box: str) -> None:
+    """Remove everything of a box that is marked; a failure leaves it marked, and the scan comes again."""
+    found = await _find(deps, box)
+    if found is None or found.state != "destroying":
+        return
+    await deps.boxes.destroy(box)
+    await deps.forge.unpin(repos.mirror_path(deps, found.repo), box)
+    async with deps.db.tx() as tx:
+        await store.destroyed(tx, box, deps.clock.now())
+        await tx.notify(f"box:{box}")
+        await actions.fill(tx, found.repo, found.ref)
+
+
+async def park(deps: Deps, box: str) -> None:
+    """Park a box that nobody used for 30 minutes and that runs nothing (seed: Boxes)."""
+    async with deps.db.tx() as tx:
+        found = await store.find_locked(tx, box)
+        if found is None:
+            return
+        open = len(await store.open_commands(tx, [box]))
+        if not decide_idle(found, open, deps.clock.now(), deps.settings.boxes.park_after):
+            return
+        await store.power(tx, box, "parked", found.used_at)
+        await tx.notify(f"agent:{box}", f"box:{box}")
+    await actions.apply_power(deps, box)
+
+
+async def close(deps: Deps, task: str) -> None:
+    """Mark every box of a closed task; each is then destroyed by a job of its own, until nothing is left."""
+    async with deps.db.tx() as tx:
+        for box in await store.of_task(tx, task):
+            await actions.destroy_in(tx, deps, box)
+
+
+async def upkeep(deps: Deps) -> None:
+    """Find what a lost job left, or what the hour asks for, and queue the next step of each."""
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        found = await store.to_look_at(tx, now - UNHEARD, now - deps.settings.boxes.park_after)
+        for what in ("start", "revive", "destroy", "park"):
+            for box in found.get(what, ()):
+                await queue.defer(tx, f"boxes.{what}", lock=f"box:{box}", once=f"{what}:{box}", box=box)
+    for box in found.get("orphan", ()):
+        async with deps.db.tx() as tx:
+            orphan = await store.find_locked(tx, box)
+            if orphan:
+                await actions.destroy_in(tx, deps, orphan)
+
+
+async def sweep(deps: Deps) -> None:
+    """Destroy what the host has of boxes that should not exist."""
+    there = await deps.boxes.inventory()  # before the rows are read: a box has its row before its files
+    async with deps.db.tx() as tx:
+        known = await store.all_ids(tx)
+    for box in there:
+        if box not in known:
+            log.warning("box.left_behind", box=box)
+            await deps.boxes.destroy(box)
+
+
+async def _launch(deps: Deps, id: str) -> None:
+    token = deps.ids.token()
+    async with deps.db.tx() as tx:
+        box = await store.find_locked(tx, id)
+        if box is None or box.state not in ("starting", "running"):
+            return
+        await store.begin(tx, id, digest(token), deps.clock.now())
+        await store.lose_commands(tx, id, "lost: the box's agent restarted", deps.clock.now())
+        await tx.notify(f"box:{id}")
+        box = await actions.find(tx, id)
+        repo = await repos.repo_by_id(tx, box.repo)
+    assert repo is not None  # a box refers to its repository
+    mirror = repos.mirror_path(deps, repo.id)
+    try:
+        await deps.forge.pin(mirror, id, box.commit)
+        await deps.boxes.start(
+            BoxSpec(
+                box=id,
+                incarnation=box.incarnation,
+                name=box.name,
+                repository=box.repository,
+                ref=box.ref,
+                commit=box.commit,
+                mirror=mirror,
+                origin=repo.url,
+                token=token,
+                network=box.network,
+                allow=DEFAULT_ALLOW,
+                epoch=box.epoch,
+                server=deps.agent_url,
+            )
+        )
+    except (DriverError, ForgeError) as error:
+        await _fail(deps, box, error.reason)
+
+
+async def _fail(deps: Deps, box: Box, reason: str) -> None:
+    log.error("box.failed", box=box.id, reason=reason)
+    async with deps.db.tx() as tx:
+        await actions.fail_in(tx, deps, box.id, box.incarnation, reason)
+
+
+async def _find(deps: Deps, box: str) -> Box | None:
+    async with deps.db.tx() as tx:
+        return await store.find(tx, box)

@@ -1,0 +1,102 @@
+"""A box, its states, and its name. Source: seed MCP tools, Boxes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rift.names import SILENT_AFTER
+
+State = Literal["starting", "running", "parked", "destroying", "destroyed", "failed"]
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    "starting": frozenset({"running", "failed", "destroying"}),
+    "running": frozenset({"running", "parked", "failed", "destroying"}),
+    "parked": frozenset({"running", "failed", "destroying"}),
+    "failed": frozenset({"destroying"}),
+    "destroying": frozenset({"destroyed"}),
+    "destroyed": frozenset(),
+}
+"""Where a box may go from each state. `running` to itself is a new incarnation: its agent was started again."""
+
+LIVING: frozenset[State] = frozenset({"starting", "running", "parked"})
+"""The states in which a box takes commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box as stored, with what its repository says of it."""
+
+    id: str
+    name: str
+    number: int
+    repo: str
+    ref: str
+    commit: str
+    task: str | None
+    state: State
+    failure: str | None
+    incarnation: int
+    """Which start of the box's agent this is; a message of an older one is ignored."""
+    epoch: int
+    """Counts parkings and resumings; a driver ignores an older one."""
+    token_sha256: bytes | None
+    next_command: int
+    seen_at: datetime | None
+    """When its agent was last heard."""
+    used_at: datetime
+    created_at: datetime
+    ended_at: datetime | None
+    repo_owner: str
+    repo_name: str
+    org: str
+    network: str
+
+    @property
+    def repository(self) -> str:
+        """`OWNER/NAME`."""
+        return f"{self.repo_owner}/{self.repo_name}"
+
+    def silent(self, now: datetime, after: timedelta = SILENT_AFTER) -> bool:
+        """Whether its agent has not been heard for so long."""
+        return self.seen_at is None or now - self.seen_at >= after
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCommand:
+    """A command that has not ended, as a box's line shows it."""
+
+    box: str
+    n: int
+    kind: str
+    input: str
+    claimed: bool
+    created_at: datetime
+
+    @property
+    def id(self) -> str:
+        """`<vm>.<n>`."""
+        return f"{self.box}.{self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLine:
+    """A box in a list, with its open commands."""
+
+    box: Box
+    open: tuple[OpenCommand, ...]
+
+
+def stem(repo_name: str, ref: str) -> str:
+    """The part of a box's name before its number: letters, digits, `.` and `_` of the ref stay, the rest is `-`."""
+    return f"{repo_name}-{re.sub(r'[^A-Za-z0-9._]', '-', ref)}"
+
+
+def smallest_free(taken: set[int]) -> int:
+    """The smallest positive number that no living box of the repository and ref has."""
+    number = 1
+    while number in taken:
+        number += 1
+    return number

@@ -1,0 +1,250 @@
+"""Boxes in Postgres, and the open commands of a box, which end when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import LiteralString
+
+from keel.db import Tx
+from rift.boxes.model import Box, OpenCommand
+
+_BOX = """
+    SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
+    FROM boxes b JOIN repos r ON r.id = b.repo
+"""
+
+
+async def of_task(tx: Tx, task: str) -> list[Box]:
+    """Every box the task ever had, the oldest first, unlocked."""
+    return await tx.all(
+        Box,
+        _BOX + "WHERE b.task = %(task)s ORDER BY b.created_at, b.id",
+        {"task": task},
+    )
+
+
+async def of_tasks(tx: Tx, tasks: Sequence[str]) -> list[Box]:
+    """The boxes of several tasks that are not destroyed."""
+    return await tx.all(
+        Box,
+        _BOX + "WHERE b.task = ANY(%(tasks)s) AND b.state <> 'destroyed' ORDER BY b.created_at, b.id",
+        {"tasks": list(tasks)},
+    )
+
+
+async def find(tx: Tx, id: str) -> Box | None:
+    """A box, unlocked."""
+    return await tx.one(
+        Box,
+        _BOX + "WHERE b.id = %(id)s",
+        {"id": id},
+    )
+
+
+async def find_locked(tx: Tx, id: str) -> Box | None:
+    """A box, locked against every other call that changes it. The task's row is locked before it."""
+    return await tx.one(
+        Box,
+        _BOX + "WHERE b.id = %(id)s FOR UPDATE OF b",
+        {"id": id},
+    )
+
+
+async def claim_warm(tx: Tx, repo: str, ref: str, commit: str, task: str, now: datetime) -> str | None:
+    """Give a warm box at the head to a task: a running one before a starting one, each to one claim. Its id.
+
+    Steps around boxes that another claim is taking. Where all are locked at this moment (an agent is being heard),
+    it waits for one rather than answer that there is none.
+    """
+    params = {"repo": repo, "ref": ref, "commit": commit, "task": task, "now": now}
+    row = await tx.row(_claim("SKIP LOCKED"), params) or await tx.row(_claim(""), params)
+    return row["id"] if row else None
+
+
+def _claim(locked: LiteralString) -> LiteralString:
+    return (
+        """
+        UPDATE boxes SET task = %(task)s, used_at = %(now)s
+        WHERE id = (
+            SELECT id FROM boxes
+            WHERE repo = %(repo)s AND ref = %(ref)s AND commit = %(commit)s AND task IS NULL
+              AND state IN ('running', 'starting')
+            ORDER BY state, created_at LIMIT 1 FOR UPDATE
+        """
+        + locked
+        + ") RETURNING id"
+    )
+
+
+async def numbers(tx: Tx, repo: str, ref: str) -> set[int]:
+    """The numbers of the living boxes of a repository and ref; until the commit nobody else takes one."""
+    await tx.run("SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 7))", {"key": f"{repo} {ref}"})
+    rows = await tx.rows(
+        "SELECT number FROM boxes WHERE repo = %(repo)s AND ref = %(ref)s AND state <> 'destroyed'",
+        {"repo": repo, "ref": ref},
+    )
+    return {row["number"] for row in rows}
+
+
+async def insert(
+    tx: Tx, id: str, name: str, number: int, repo: str, ref: str, commit: str, task: str | None, now: datetime
+) -> None:
+    """Add a box that is starting."""
+    await tx.run(
+        """
+        INSERT INTO boxes (id, name, number, repo, ref, commit, task, state, used_at, created_at)
+        VALUES (%(id)s, %(name)s, %(number)s, %(repo)s, %(ref)s, %(commit)s, %(task)s, 'starting', %(now)s, %(now)s)
+        """,
+        {
+            "id": id,
+            "name": name,
+            "number": number,
+            "repo": repo,
+            "ref": ref,
+            "commit": commit,
+            "task": task,
+            "now": now,
+        },
+    )
+
+
+async def begin(tx: Tx, id: str, token_sha256: bytes, now: datetime) -> None:
+    """A new incarnation: the next number, a token of its own, a new epoch."""
+    await tx.run(
+        """
+        UPDATE boxes SET incarnation = incarnation + 1, epoch = epoch + 1, token_sha256 = %(token)s, seen_at = %(now)s
+        WHERE id = %(id)s
+        """,
+        {"id": id, "token": token_sha256, "now": now},
+    )
+
+
+async def came_up(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
+    """The agent of this incarnation says that its jail runs."""
+    await tx.run(
+        """
+        UPDATE boxes SET state = 'running', used_at = greatest(used_at, %(now)s), seen_at = %(now)s
+        WHERE id = %(id)s AND incarnation = %(incarnation)s AND state = 'starting'
+        """,
+        {"id": id, "incarnation": incarnation, "now": now},
+    )
+
+
+async def fail(tx: Tx, id: str, incarnation: int, failure: str) -> bool:
+    """It could not start, or cannot go on; guarded by the incarnation that says so."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE boxes SET state = 'failed', failure = %(failure)s, token_sha256 = NULL
+            WHERE id = %(id)s AND incarnation = %(incarnation)s AND state IN ('starting', 'running', 'parked')
+            """,
+            {"id": id, "incarnation": incarnation, "failure": failure},
+        )
+    )
+
+
+async def power(tx: Tx, id: str, state: str, now: datetime) -> None:
+    """Park or resume: the new state and the next epoch."""
+    await tx.run(
+        "UPDATE boxes SET state = %(state)s, epoch = epoch + 1, used_at = greatest(used_at, %(now)s) WHERE id = %(id)s",
+        {"id": id, "state": state, "now": now},
+    )
+
+
+async def used(tx: Tx, id: str, now: datetime) -> None:
+    """A call on the box: its parking clock starts again."""
+    await tx.run("UPDATE boxes SET used_at = %(now)s WHERE id = %(id)s AND used_at < %(now)s", {"id": id, "now": now})
+
+
+async def seen(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
+    """Its agent was heard."""
+    await tx.run(
+        "UPDATE boxes SET seen_at = %(now)s WHERE id = %(id)s AND incarnation = %(incarnation)s AND seen_at < %(now)s",
+        {"id": id, "incarnation": incarnation, "now": now},
+    )
+
+
+async def start_destroying(tx: Tx, id: str) -> bool:
+    """Mark it for destruction; its agent's token is worth nothing from here on. Whether it was not marked yet."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE boxes SET state = 'destroying', token_sha256 = NULL
+            WHERE id = %(id)s AND state NOT IN ('destroying', 'destroyed')
+            """,
+            {"id": id},
+        )
+    )
+
+
+async def destroyed(tx: Tx, id: str, now: datetime) -> None:
+    """Nothing of it is left."""
+    await tx.run(
+        "UPDATE boxes SET state = 'destroyed', ended_at = %(now)s WHERE id = %(id)s AND state = 'destroying'",
+        {"id": id, "now": now},
+    )
+
+
+async def open_commands(tx: Tx, boxes: Sequence[str]) -> list[OpenCommand]:
+    """The commands of some boxes that have not ended, in the order they came."""
+    return await tx.all(
+        OpenCommand,
+        """
+        SELECT box, n, kind, left(input, 200) AS input, state = 'claimed' AS claimed, created_at
+        FROM commands WHERE box = ANY(%(boxes)s) AND state IN ('queued', 'claimed') ORDER BY box, n
+        """,
+        {"boxes": list(boxes)},
+    )
+
+
+async def end_commands(tx: Tx, box: str, reason: str, now: datetime) -> None:
+    """The box ends: what runs in it has finished without an exit code, what waits never runs."""
+    await tx.run(
+        """
+        UPDATE commands SET ended_at = %(now)s, reason = %(reason)s, content = NULL,
+                            state = CASE state WHEN 'claimed' THEN 'finished' ELSE 'unrun' END
+        WHERE box = %(box)s AND state IN ('queued', 'claimed')
+        """,
+        {"box": box, "reason": reason, "now": now},
+    )
+
+
+async def lose_commands(tx: Tx, box: str, reason: str, now: datetime) -> None:
+    """A new incarnation: what the old one ran is lost, its slots are free. What nobody took still waits."""
+    await tx.run(
+        """
+        UPDATE commands SET ended_at = %(now)s, reason = %(reason)s, content = NULL, state = 'lost'
+        WHERE box = %(box)s AND state = 'claimed'
+        """,
+        {"box": box, "reason": reason, "now": now},
+    )
+
+
+async def to_look_at(tx: Tx, silent_before: datetime, idle_before: datetime) -> dict[str, list[str]]:
+    """What upkeep should look at, by what it should do: `start`, `destroy`, `revive`, `park`, `orphan`."""
+    rows = await tx.rows(
+        """
+        SELECT b.id, CASE
+            WHEN b.state = 'destroying' THEN 'destroy'
+            WHEN b.state IN ('starting', 'running', 'parked', 'failed') AND t.status = 'closed' THEN 'orphan'
+            WHEN b.state = 'failed' AND b.task IS NULL THEN 'orphan'
+            WHEN b.state = 'starting' THEN 'start'
+            WHEN b.state = 'running' AND b.seen_at < %(silent)s THEN 'revive'
+            WHEN b.state = 'running' AND b.task IS NOT NULL AND b.used_at <= %(idle)s THEN 'park'
+        END AS what
+        FROM boxes b LEFT JOIN tasks t ON t.id = b.task
+        WHERE b.state <> 'destroyed'
+        """,
+        {"silent": silent_before, "idle": idle_before},
+    )
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["what"]:
+            found.setdefault(row["what"], []).append(row["id"])
+    return found
+
+
+async def all_ids(tx: Tx) -> set[str]:
+    """The ids of every box that should have something on a host."""
+    return {row["id"] for row in await tx.rows("SELECT id FROM boxes WHERE state <> 'destroyed'")}

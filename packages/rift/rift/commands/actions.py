@@ -1,0 +1,319 @@
+"""What is done with commands: run one, wait and read, stop. Each answers within one budget of time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keel.db import Tx
+from keel.refusal import Refusal
+from rift.audit import Act, audited, refuse
+from rift.boxes import actions as boxes
+from rift.boxes.actions import Progress
+from rift.boxes.decide import decide_command
+from rift.boxes.model import Box
+from rift.commands import refusals, store
+from rift.commands.decide import AskBox, Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
+from rift.commands.model import Answer, Command, CommandId, Kind, Piece, Told, Work
+from rift.deadline import Deadline
+from rift.deps import Deps
+from rift.names import FILE_SECONDS, TAIL_BYTES, TAKE_WITHIN
+from rift.tasks import actions as tasks
+
+ASK_SECONDS = 5.0
+"""How long a box's agent has to hand over bytes."""
+STOP_SECONDS = 10.0
+"""How long rift_stop waits for the end: TERM, 5 s, KILL, and the way back."""
+STOPPED_EARLY = "stopped by rift_stop before it started"
+IMAGE_BYTES = 1024 * 1024
+"""The largest image that rift_read gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to run: a shell text, or a file to read or write."""
+
+    kind: Kind
+    input: str
+    timeout: int = FILE_SECONDS
+    content: str | None = None
+
+
+async def run(
+    deps: Deps,
+    act: Act,
+    deadline: Deadline,
+    task: str,
+    vm: str,
+    wanted: Wanted,
+    block_for: float,
+    progress: Progress,
+) -> Answer | Refusal:
+    """Queue a command and wait for its end, at most `block_for` seconds. Source: rift_bash, rift_read, rift_write.
+
+    The command runs until it ends, whether or not the call still waits for it. A parked box resumes.
+    """
+    problem = decide_input(act.tool, wanted.input, wanted.content)
+    if problem is not None:
+        return await refuse(deps, act, problem)
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        box = await boxes.pick(tx, deps, row, act.caller, held, vm)
+        if isinstance(box, Refusal):
+            return row.said(box)
+        decision = decide_command(box, await boxes.open_commands(tx, box.id))
+        if isinstance(decision, Refusal):
+            return row.said(decision)
+        n, now = box.next_command, deps.clock.now()
+        await store.insert(tx, box.id, n, wanted.kind, wanted.input, wanted.content, wanted.timeout, now, decision.wake)
+    if decision.wake:
+        await boxes.apply_power(deps, box.id)
+    id = CommandId(box.id, n)
+    await _until_one_ended(deps, box.id, [n], deadline.sooner(block_for), progress)
+    answers = await _answers(deps, [(id, 0)], deadline)
+    return answers if isinstance(answers, Refusal) else answers[0]
+
+
+async def output(
+    deps: Deps,
+    act: Act,
+    deadline: Deadline,
+    task: str,
+    wanted: Sequence[tuple[str, int]],
+    block_for: float,
+    progress: Progress,
+) -> list[Answer] | Refusal:
+    """Wait for the first of 1 to 4 commands of one box to end, then give each one's output. Source: rift_output."""
+    parsed = _parse(wanted)
+    if isinstance(parsed, Refusal):
+        return await refuse(deps, act, parsed)
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        box = await boxes.pick(tx, deps, row, act.caller, held, parsed[0][0].box)
+        if isinstance(box, Refusal):
+            return row.said(refusals.bad_id(wanted[0][0]) if box.code == "vm_unknown" else box)
+        await boxes.use(tx, deps, box)
+    numbers = [id.n for id, _ in parsed]
+    await _until_one_ended(deps, box.id, numbers, deadline.sooner(block_for), progress)
+    return await _answers(deps, parsed, deadline)
+
+
+async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, progress: Progress) -> Answer | Refusal:
+    """Stop a command: one that has not started does not run, one that runs is killed. Source: rift_stop.
+
+    The answer gives its end, or says that the stop is requested. It carries no output: rift_output reads it.
+    """
+    parsed = CommandId.parse(id)
+    if parsed is None:
+        return await refuse(deps, act, refusals.bad_id(id))
+    async with audited(deps, act) as (tx, row):
+        held = await tasks.admit(tx, deps, row, act.caller, task)
+        if isinstance(held, Refusal):
+            return row.said(held)
+        box = await boxes.pick(tx, deps, row, act.caller, held, parsed.box)
+        if isinstance(box, Refusal):
+            return row.said(refusals.bad_id(id) if box.code == "vm_unknown" else box)
+        await boxes.use(tx, deps, box)
+        command = await store.find_locked(tx, box.id, parsed.n)
+        if command is not None and command.state == "queued":
+            await store.never_run(tx, box.id, parsed.n, STOPPED_EARLY, deps.clock.now())
+            await tx.notify(f"command:{parsed}")
+        elif command is not None and command.state == "claimed":
+            await store.want_stop(tx, box.id, parsed.n)
+            await tx.notify(f"agent:{box.id}")
+    await _until_one_ended(deps, box.id, [parsed.n], deadline.sooner(STOP_SECONDS), progress)
+    box, found = await _look(deps, box.id, [parsed.n])
+    command = found.get(parsed.n)
+    report = decide_report(parsed, command, box.silent(deps.clock.now()))
+    return Answer(report, Piece("", 0, (command.size if command else 0) or 0), command.kind if command else "bash")
+
+
+async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, told: Told, power: tuple[int, bool]) -> Work:
+    """Give a box's waiting commands to its agent; everything that the agent has to be told. The box's row is locked.
+
+    A command that is to stop before its agent heard of it never runs.
+    """
+    now = deps.clock.now()
+    await store.claim(tx, box, incarnation, now - TAKE_WITHIN, now)
+    new, stops = [], []
+    for row in await store.owned(tx, box, incarnation):
+        n = int(str(row["n"]))
+        if not row["stop_wanted"]:
+            new += [_for_agent(row)] if n not in told.known else []
+        elif n in told.known:
+            stops += [n] if n not in told.stopping else []
+        elif await store.never_run(tx, box, n, STOPPED_EARLY, now):
+            await tx.notify(f"command:{CommandId(box, n)}")
+    asks = [ask for ask in await store.asked(tx, box) if ask["id"] not in told.answering]
+    return Work(tuple(new), tuple(stops), tuple(asks), power)
+
+
+async def ended(
+    tx: Tx,
+    deps: Deps,
+    box: str,
+    n: int,
+    incarnation: int,
+    *,
+    exit: int | None,
+    reason: str | None,
+    media: str | None,
+    size: int,
+    tail: bytes,
+) -> None:
+    """An agent tells a command's end; the first telling counts."""
+    done = await store.finish(
+        tx,
+        box,
+        n,
+        incarnation,
+        exit=exit,
+        reason=reason,
+        media=media,
+        size=size,
+        tail=tail[-TAIL_BYTES:],
+        now=deps.clock.now(),
+    )
+    if done:
+        await tx.notify(f"command:{CommandId(box, n)}")
+
+
+async def answered(tx: Tx, id: str, box: str, first: int, size: int | None, data: bytes) -> None:
+    """An agent hands over bytes that a call asked for."""
+    if await store.answer(tx, id, box, first, size, data):
+        await tx.notify(f"ask:{id}")
+
+
+async def expire(deps: Deps) -> None:
+    """Upkeep: end the commands that no agent took within 10 minutes, and forget questions nobody waits for."""
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        reason = "no agent took it within 10 minutes"
+        for box, n in await store.expire(tx, now - TAKE_WITHIN, reason, now):
+            await tx.notify(f"command:{CommandId(box, n)}")
+        await store.forget_asks(tx, now - TAKE_WITHIN)
+
+
+def _for_agent(row: dict[str, object]) -> dict[str, object]:
+    told = {"n": row["n"], "kind": row["kind"], "timeout": row["timeout"]}
+    told["command" if row["kind"] == "bash" else "path"] = row["input"]
+    if row["kind"] == "write":
+        told["content"] = row["content"] or ""
+    return told
+
+
+def _parse(wanted: Sequence[tuple[str, int]]) -> list[tuple[CommandId, int]] | Refusal:
+    parsed: list[tuple[CommandId, int]] = []
+    for text, offset in wanted:
+        id = CommandId.parse(text)
+        if id is None:
+            return refusals.bad_id(text)
+        if id in (other for other, _ in parsed):
+            return refusals.twice(str(id))
+        parsed.append((id, offset))
+    count = len({id.box for id, _ in parsed})
+    return refusals.several_boxes([str(id) for id, _ in parsed], count) if count > 1 else parsed
+
+
+async def _until_one_ended(
+    deps: Deps, box: str, numbers: Sequence[int], deadline: Deadline, progress: Progress
+) -> None:
+    topics = [f"command:{CommandId(box, n)}" for n in numbers]
+    with deps.signals.on(f"box:{box}", *topics) as signal:
+        while True:
+            found_box, found = await _look(deps, box, numbers)
+            silent = found_box.silent(deps.clock.now())
+            reports = [decide_report(CommandId(box, n), found.get(n), silent) for n in numbers]
+            if any(report.ended or report.status == "did not run" for report in reports) or deadline.left() <= 0:
+                return
+            await signal.wait(deadline.left())
+            await progress("; ".join(f"{report.id} {report.status}" for report in reports))
+
+
+async def _answers(deps: Deps, wanted: list[tuple[CommandId, int]], deadline: Deadline) -> list[Answer] | Refusal:
+    box, found = await _look(deps, wanted[0][0].box, [id.n for id, _ in wanted])
+    at_most = share(len(wanted))
+    pieces = await asyncio.gather(
+        *(_piece(deps, box, found.get(id.n), offset, at_most, deadline) for id, offset in wanted)
+    )
+    answers = []
+    for (id, _), (piece, image) in zip(wanted, pieces, strict=True):
+        if isinstance(piece, Refusal):
+            return piece
+        command = found.get(id.n)
+        report = decide_report(id, command, box.silent(deps.clock.now()))
+        if command is None:
+            answers.append(Answer(report, piece))
+        else:
+            answers.append(Answer(report, piece, command.kind, command.input, command.media, image))
+    return answers
+
+
+async def _piece(
+    deps: Deps, box: Box, command: Command | None, offset: int, at_most: int, deadline: Deadline
+) -> tuple[Piece | Refusal, bytes | None]:
+    """The piece of one command's output, and the whole image where its output is one."""
+    if command is None:
+        return Piece("", 0, 0), None
+    source = decide_bytes(command, offset, _reach(deps, box))
+    if isinstance(source, Piece | Refusal):
+        return source, None
+    if isinstance(source, Tail) and command.media is None:
+        size = command.size or 0
+        return decide_piece(offset, offset, size, source.data, at_most, ended=True), None
+    assert isinstance(source, AskBox | Tail)
+    if command.media is not None and _reach(deps, box) == "awake":
+        answer = await _ask(deps, box, command, 0, IMAGE_BYTES, deadline)
+        size = command.size or 0
+        return Piece("", size, size), _data(answer) if answer else None
+    answer = await _ask(deps, box, command, offset, at_most, deadline)
+    if answer is None:
+        return Piece("", offset, command.size or offset, None, "silent"), None
+    if answer["size"] is None:
+        return Piece("", offset, command.size or offset, None, "gone"), None
+    first, size = int(str(answer["first"])), int(str(answer["size"]))
+    if offset > size:
+        return refusals.past_end(str(command.id), offset, size), None
+    return decide_piece(offset, max(first, offset), size, _data(answer), at_most, command.ended), None
+
+
+async def _ask(
+    deps: Deps, box: Box, command: Command, offset: int, at_most: int, deadline: Deadline
+) -> dict[str, object] | None:
+    """Ask the box's agent for bytes; None when it did not answer in time."""
+    id = deps.ids.hex(24)
+    limit = deadline.sooner(ASK_SECONDS)
+    with deps.signals.on(f"ask:{id}") as signal:
+        async with deps.db.tx() as tx:
+            await store.ask(tx, id, box.id, command.n, offset, at_most, deps.clock.now())
+            await tx.notify(f"agent:{box.id}")
+        while True:
+            async with deps.db.tx() as tx:
+                answer = await store.take_answer(tx, id)
+            if answer is not None or limit.left() <= 0:
+                return answer
+            await signal.wait(limit.left())
+
+
+def _data(answer: dict[str, object]) -> bytes:
+    data = answer["data"]
+    return bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b""
+
+
+def _reach(deps: Deps, box: Box) -> Reach:
+    if box.state == "parked":
+        return "parked"
+    if box.state not in ("starting", "running"):
+        return "gone"
+    return "silent" if box.silent(deps.clock.now()) else "awake"
+
+
+async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> tuple[Box, dict[int, Command]]:
+    async with deps.db.tx() as tx:
+        found = await boxes.find(tx, box)
+        return found, await store.find(tx, box, numbers)

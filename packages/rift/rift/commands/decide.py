@@ -1,0 +1,174 @@
+"""How a command stands and which bytes of its output an answer gives, from plain values."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Literal
+
+from keel.refusal import Refusal
+from rift.commands import refusals
+from rift.commands.model import Answer, Command, CommandId, Piece, Report
+from rift.names import COMMAND_BYTES, OUTPUT_BYTES, WRITE_BYTES
+
+REPLACEMENT = "\ufffd"
+LOST = "lost: the box's agent is silent; the command may have run in part, and goes on if the agent comes back"
+CHECKOUT_DEPTH = 3
+"""How many folders stand between the jail's root and where a command starts: /home/dev/<repository>."""
+
+
+def _one_for_each_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # the handler is named by decode() alone
+    return REPLACEMENT * (error.end - error.start), error.end
+
+
+codecs.register_error("rift.bytewise", _one_for_each_byte)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The control plane has these bytes itself."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AskBox:
+    """Only the box has these bytes."""
+
+
+Reach = Literal["awake", "parked", "silent", "gone"]
+"""Whether the box can be asked for bytes now."""
+
+
+def decide_report(id: CommandId, command: Command | None, silent: bool) -> Report:
+    """How a command stands. `silent`: its box's agent has not been heard for 60 s."""
+    if command is None:
+        return Report(str(id), "did not run", "Rift has no record of this command", None, False)
+    if command.state == "finished":
+        return Report(str(id), "finished", command.reason, command.exit, True)
+    if command.state == "unrun":
+        return Report(str(id), "did not run", command.reason, None, True)
+    if command.state == "lost":
+        return Report(str(id), "has not finished", command.reason, None, True)
+    if command.state == "claimed" and silent:
+        return Report(str(id), "has not finished", LOST, None, True)
+    reason = "waiting to start" if command.state == "queued" else "running"
+    if command.stop_wanted:
+        reason += "; a stop is requested"
+    return Report(str(id), "has not finished", reason, None, False)
+
+
+def decide_bytes(command: Command, offset: int, reach: Reach) -> Tail | AskBox | Piece | Refusal:
+    """Where the bytes from `offset` come from. A Piece when there are none, or none that can be had."""
+    if command.state in ("queued", "unrun"):
+        return refusals.past_end(str(command.id), offset, 0) if offset else Piece("", 0, 0)
+    size = command.size
+    if size is not None and offset > size:
+        return refusals.past_end(str(command.id), offset, size)
+    if size is not None and offset == size:
+        return Piece("", offset, size)
+    if size is not None and command.tail is not None and offset >= size - len(command.tail):
+        return Tail(command.tail[offset - (size - len(command.tail)) :])
+    if reach == "awake":
+        return AskBox()
+    return _without_the_box(command, offset, reach)
+
+
+def _without_the_box(command: Command, offset: int, reach: Reach) -> Piece:
+    why: Literal["parked", "silent", "gone"] = "gone" if reach == "awake" else reach
+    if command.size is None:
+        return Piece("", offset, offset, None, why)
+    kept = command.tail or b""
+    start = command.size - len(kept)
+    text, used = cut(kept, ended=True)
+    return Piece(text, start + used, command.size, (offset, start), why)
+
+
+def share(commands: int) -> int:
+    """How many bytes each of so many commands gets in one answer."""
+    return OUTPUT_BYTES // commands
+
+
+def cut(data: bytes, *, ended: bool) -> tuple[str, int]:
+    """Decode what can be decoded; the text, and how many bytes it stands for.
+
+    A byte that is not UTF-8 shows as U+FFFD and counts as one byte. An incomplete last character is left for later,
+    unless the output `ended` with it: then each of its bytes is U+FFFD.
+    """
+    keep = len(data) if ended else len(data) - unfinished(data)
+    return data[:keep].decode("utf-8", "rift.bytewise"), keep
+
+
+def unfinished(data: bytes) -> int:
+    """How many bytes at the end are the beginning of a character whose rest is missing: 0 to 3."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0b1100_0000 == 0b1000_0000:
+            continue  # a continuation byte: its character begins further back
+        need = 4 if 0xF0 <= byte <= 0xF4 else 3 if 0xE0 <= byte <= 0xEF else 2 if 0xC2 <= byte <= 0xDF else 1
+        return back if need > back and _may_begin(data[-back:]) else 0
+    return 0
+
+
+def _may_begin(data: bytes) -> bool:
+    """Whether some bytes could follow to make these a valid character."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
+
+
+def decide_piece(offset: int, first: int, size: int, data: bytes, at_most: int, ended: bool) -> Piece:
+    """What an answer gives of bytes that start at `first` (later than `offset` where the oldest were dropped)."""
+    data = data[:at_most]
+    last = first + len(data) >= size
+    text, used = cut(data, ended=ended and last)
+    lacking = (offset, first) if first > offset else None
+    if used == 0 and data and not last:  # a piece too small for its first character: give its bytes as they are
+        text, used = cut(data, ended=True)
+    return Piece(text, first + used, size, lacking, "gone" if lacking else None)
+
+
+def decide_text(tool: str, argument: str, text: str, most: int) -> Refusal | None:
+    """Whether a text can be carried into a box: not empty of meaning, no NUL, UTF-8, not too long."""
+    if "\0" in text:
+        return refusals.nul(tool, argument)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return refusals.not_text(tool, argument)
+    return refusals.too_long(tool, argument, size, most) if size > most else None
+
+
+def decide_input(tool: str, input: str, content: str | None) -> Refusal | None:
+    """Whether a command, or a path and a content, may be queued."""
+    argument, most = ("command", COMMAND_BYTES) if tool == "rift_bash" else ("path", 4096)
+    if not input.strip():
+        return refusals.empty(tool, argument)
+    problem = decide_text(tool, argument, input, most)
+    if problem is None and content is not None:
+        problem = decide_text(tool, "content", content, WRITE_BYTES)
+    if problem is None and tool != "rift_bash" and climbs(input):
+        problem = refusals.climbs()
+    return problem
+
+
+def climbs(path: str) -> bool:
+    """Whether a path goes above the jail's root, by its own words, from where a command starts."""
+    depth = 0 if path.startswith("/") else CHECKOUT_DEPTH
+    for part in path.split("/"):
+        depth += -1 if part == ".." else 0 if part in ("", ".") else 1
+        if depth < 0:
+            return True
+    return False
+
+
+def decide_next(answers: list[Answer]) -> list[tuple[str, int]]:
+    """The commands that a next rift_output waits on or reads on, each from its next offset."""
+    return [
+        (answer.report.id, answer.piece.next_offset)
+        for answer in answers
+        if answer.unread or (answer.report.status == "has not finished" and not answer.report.ended)
+    ]

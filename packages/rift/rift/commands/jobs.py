@@ -1,0 +1,12 @@
+"""Upkeep of commands."""
+
+from __future__ import annotations
+
+from keel.jobs import Jobs
+from rift.commands import actions
+from rift.deps import Deps
+
+
+def register(jobs: Jobs[Deps]) -> None:
+    """A command that no agent took within 10 minutes never runs (seed: Boxes)."""
+    jobs.every("commands.expire", 5, actions.expire)

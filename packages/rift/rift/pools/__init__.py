@@ -1,0 +1,1 @@
+"""Pools: warm boxes at the head of each watched ref."""

@@ -1,0 +1,36 @@
+"""Bring a pool to what its watched ref asks for."""
+
+from __future__ import annotations
+
+from rift.boxes import actions as boxes
+from rift.deps import Deps
+from rift.pools import store
+from rift.pools.decide import decide_fill
+from rift.pools.model import Fill, Wanted
+from rift.repos import actions as repos
+
+
+async def fill(deps: Deps, repo: str, ref: str) -> Fill:
+    """Make what is missing at the head of a watched ref (by its repository's id) and drain what is not wanted.
+
+    Counted and made under one lock a pool, so that any number of fills at once make no more than is missing.
+    """
+    async with deps.db.tx() as tx:
+        await store.lock(tx, repo, ref)
+        watch = await repos.watch_of(tx, repo, ref)
+        wanted = Wanted(watch.warm, watch.head, watch.failure_at) if watch else None
+        step = decide_fill(wanted, await store.unclaimed(tx, repo, ref), deps.clock.now())
+        found = await repos.repo_by_id(tx, repo)
+        if found is not None and wanted is not None and wanted.head is not None:
+            for _ in range(step.make):
+                await boxes.make(tx, deps, repo, found.name, ref, wanted.head, None)
+    for box in step.drain:
+        async with deps.db.tx() as tx:
+            await boxes.drain(tx, deps, box)
+    return step
+
+
+async def all_pools(deps: Deps) -> list[tuple[str, str]]:
+    """Every pool there is or should be: repository (id) and ref."""
+    async with deps.db.tx() as tx:
+        return await store.pools(tx)

@@ -1,0 +1,29 @@
+"""How a pool comes to what is wanted, from plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rift.pools.model import Fill, Wanted, WarmBox
+
+RETRY_AFTER = timedelta(seconds=60)
+"""How long a pool waits before it tries a head again whose box failed."""
+
+
+def decide_fill(wanted: Wanted | None, boxes: Sequence[WarmBox], now: datetime) -> Fill:
+    """Never more than is missing; boxes of another head go, and what is too many goes, the youngest first.
+
+    `wanted` is None where the ref is not watched: then all go.
+    """
+    if wanted is None or wanted.head is None:
+        return Fill(0, tuple(box.id for box in boxes))
+    stale = [box.id for box in boxes if box.commit != wanted.head]
+    fresh = [box for box in boxes if box.commit == wanted.head]
+    surplus = [box.id for box in _running_first(fresh)[wanted.warm :]]
+    resting = wanted.failed_at is not None and now - wanted.failed_at < RETRY_AFTER
+    return Fill(0 if resting else max(0, wanted.warm - len(fresh)), tuple(stale + surplus))
+
+
+def _running_first(boxes: Sequence[WarmBox]) -> list[WarmBox]:
+    return sorted(boxes, key=lambda box: (box.state != "running", box.created_at))

@@ -1,0 +1,33 @@
+"""A pool as it stands: what is wanted, and the boxes that nobody has claimed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WarmBox:
+    """An unclaimed box: `starting` or `running`."""
+
+    id: str
+    commit: str
+    state: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the watched ref asks for: so many warm boxes at this head; and when a box of the head last failed."""
+
+    warm: int
+    head: str | None
+    failed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The next step: how many boxes to make at the head, and which to drain."""
+
+    make: int
+    drain: tuple[str, ...]

@@ -1,0 +1,99 @@
+"""What a task call is refused with. Every refusal names the tool that mends it (seed: Tasks, Refusals)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from keel.refusal import Call, Refusal, kind
+from rift.tasks.model import Task
+
+_NEW = Call("rift_task_new", {"name": "<what the work is>"})
+_LIST = Call("rift_task_ls", {})
+
+_NO_HANDLE = kind(
+    "no_handle",
+    "This call needs a task's handle, task_<id>.<secret>, in its argument task. "
+    "rift_task_new opens a task and answers its handle.",
+)
+_BARE_ID = kind(
+    "bare_task_id",
+    "{task} is a task's id without its secret; the id alone buys nothing. rift_task_attach answers a handle for it.",
+)
+_UNKNOWN = kind("task_unknown", "There is no task {task} of yours. rift_task_ls lists your open tasks.")
+_CLOSED = kind("task_closed", "The task {task} is closed and its VMs are gone. rift_task_new opens another.")
+_RELEASED = kind("task_released", "The task {task} was released and nobody holds it. rift_task_attach takes it up.")
+_STALE = kind(
+    "task_held",
+    "The handle is not the current lease of {task}: it is held by {holder} since {since}. "
+    "rift_task_attach with takeover takes it over.",
+)
+_BUSY = kind(
+    "task_in_use",
+    "The task {task} is held by {holder} since {since} and was active {active}. "
+    "rift_task_attach with takeover takes it over.",
+)
+
+
+def no_handle() -> Refusal:
+    """No handle, or a text that is none."""
+    return _NO_HANDLE(_NEW, _LIST)
+
+
+def bare_id(task: str) -> Refusal:
+    """An id where a handle belongs: the same answer whether the task exists or not."""
+    return _BARE_ID(Call("rift_task_attach", {"task": task}), task=task)
+
+
+def unknown(task: str) -> Refusal:
+    """Not theirs and not there are one refusal, so that nothing is learned of other people's tasks."""
+    return _UNKNOWN(_LIST, _NEW, task=task)
+
+
+def closed(task: Task) -> Refusal:
+    """Its boxes are gone."""
+    return _CLOSED(_NEW, task=task.id)
+
+
+def released(task: Task) -> Refusal:
+    """Open, and free for the taking."""
+    return _RELEASED(Call("rift_task_attach", {"task": task.id}), task=task.id)
+
+
+def stale(task: Task) -> Refusal:
+    """An older handle of a task that somebody holds now."""
+    return _STALE(
+        Call("rift_task_attach", {"task": task.id, "takeover": True}),
+        note=f"Their other session ({task.holder}) holds the task {task.id}; taking it over stops that one's handle.",
+        task=task.id,
+        holder=task.holder,
+        since=instant(task.held_since),
+    )
+
+
+def busy(task: Task, now: datetime) -> Refusal:
+    """Held, and active lately: only takeover takes it."""
+    minutes = int(task.quiet(now).total_seconds() // 60)
+    return _BUSY(
+        Call("rift_task_attach", {"task": task.id, "takeover": True}),
+        note=f"Their other session ({task.holder}) holds the task {task.id}; taking it over stops that one's handle.",
+        task=task.id,
+        holder=task.holder,
+        since=instant(task.held_since),
+        active="less than a minute ago" if minutes < 1 else f"{minutes} min ago",
+    )
+
+
+def instant(at: datetime | None) -> str:
+    """RFC 3339 in UTC, whole seconds."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else "an unknown time"
+
+
+_NAME = kind(
+    "task_name",
+    "A task's name is 1 to {most} characters for a person to read, not only blanks or control characters.",
+)
+
+
+def bad_name(most: int) -> Refusal:
+    """Nothing readable is left of the name."""
+    return _NAME(_NEW, most=most)

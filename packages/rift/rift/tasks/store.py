@@ -1,0 +1,117 @@
+"""Tasks in Postgres. Takes a transaction, returns models, never commits and never decides."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from keel.db import Tx
+from rift.tasks.model import Task
+
+
+async def find(tx: Tx, id: str) -> Task | None:
+    """The task, unlocked."""
+    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s", {"id": id})
+
+
+async def find_shared(tx: Tx, id: str) -> Task | None:
+    """The task, locked so that it cannot close or change hands before this transaction ends."""
+    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR SHARE", {"id": id})
+
+
+async def find_locked(tx: Tx, id: str) -> Task | None:
+    """The task, locked against every other call on it."""
+    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR UPDATE", {"id": id})
+
+
+async def insert(tx: Tx, task: Task) -> bool:
+    """Add a task; False when its id is taken."""
+    return bool(
+        await tx.run(
+            """
+            INSERT INTO tasks (id, owner, name, status, secret_sha256, holder, held_since, activity_at, created_at)
+            VALUES (%(id)s, %(owner)s, %(name)s, 'open', %(secret)s, %(holder)s, %(held_since)s, %(activity_at)s,
+                    %(created_at)s)
+            ON CONFLICT (id) DO NOTHING
+            """,
+            {
+                "id": task.id,
+                "owner": task.owner,
+                "name": task.name,
+                "secret": task.secret_sha256,
+                "holder": task.holder,
+                "held_since": task.held_since,
+                "activity_at": task.activity_at,
+                "created_at": task.created_at,
+            },
+        )
+    )
+
+
+async def touch(tx: Tx, id: str, lease: bytes, now: datetime) -> None:
+    """Move the activity clock forward, if the lease is still this one."""
+    await tx.run(
+        """
+        UPDATE tasks SET activity_at = %(now)s
+        WHERE id = %(id)s AND secret_sha256 = %(lease)s AND status = 'open' AND activity_at < %(now)s
+        """,
+        {"id": id, "lease": lease, "now": now},
+    )
+
+
+async def hold(tx: Tx, id: str, replaces: bytes | None, secret: bytes, holder: str, now: datetime) -> Task | None:
+    """Put a new lease in the place of `replaces`. None when another was there first."""
+    return await tx.one(
+        Task,
+        """
+        UPDATE tasks
+        SET secret_sha256 = %(secret)s, holder = %(holder)s, held_since = %(now)s,
+            activity_at = greatest(activity_at, %(now)s)
+        WHERE id = %(id)s AND status = 'open' AND secret_sha256 IS NOT DISTINCT FROM %(replaces)s
+        RETURNING *
+        """,
+        {"id": id, "replaces": replaces, "secret": secret, "holder": holder, "now": now},
+    )
+
+
+async def release(tx: Tx, id: str, now: datetime) -> None:
+    """Give the lease up; letting go is activity too."""
+    await tx.run(
+        """
+        UPDATE tasks SET secret_sha256 = NULL, holder = NULL, held_since = NULL,
+                         activity_at = greatest(activity_at, %(now)s)
+        WHERE id = %(id)s
+        """,
+        {"id": id, "now": now},
+    )
+
+
+async def close(tx: Tx, id: str, now: datetime) -> bool:
+    """Close it; whether it was open."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE tasks SET status = 'closed', closed_at = %(now)s, secret_sha256 = NULL, holder = NULL,
+                             held_since = NULL
+            WHERE id = %(id)s AND status = 'open'
+            """,
+            {"id": id, "now": now},
+        )
+    )
+
+
+async def open_of(tx: Tx, owner: str) -> list[Task]:
+    """A person's open tasks, the longest open first."""
+    return await tx.all(
+        Task,
+        "SELECT * FROM tasks WHERE owner = %(owner)s AND status = 'open' ORDER BY created_at, id",
+        {"owner": owner},
+    )
+
+
+async def quiet_since(tx: Tx, before: datetime) -> list[str]:
+    """Ids of open tasks without activity since `before`."""
+    rows = await tx.rows(
+        "SELECT id FROM tasks WHERE status = 'open' AND activity_at <= %(before)s ORDER BY activity_at LIMIT 100",
+        {"before": before},
+    )
+    return [row["id"] for row in rows]

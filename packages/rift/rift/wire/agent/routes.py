@@ -1,0 +1,154 @@
+"""Three requests: ask for work, tell what happened, answer a question. 410 means: that agent is over, end.
+
+Bodies are read with bounds and believed only in their shape; a body out of shape is 400 with the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rift.agents import actions
+from rift.agents.model import Agent, Ended, Event, Failed, Up
+from rift.commands.model import Told
+from rift.deps import Deps
+from rift.names import TAIL_BYTES
+
+BODY_MOST = 4 * 1024 * 1024
+REASON_MOST = 16_384
+EVENTS_MOST = 256
+
+
+class Malformed(Exception):
+    """A body out of shape."""
+
+
+def routes(deps: Deps) -> list[Route]:
+    """The agents' routes, for the application to mount at its root."""
+
+    async def work(agent: Agent, body: Mapping[str, Any]) -> Response:
+        found = await actions.work(deps, agent, _told(body), _power(body), float(body.get("wait", 0)))
+        if found is None:
+            return _over()
+        return JSONResponse(
+            {"commands": found.commands, "stops": found.stops, "asks": found.asks, "power": list(found.power)}
+        )
+
+    async def events(agent: Agent, body: Mapping[str, Any]) -> Response:
+        listed = body.get("events")
+        if not isinstance(listed, list) or len(listed) > EVENTS_MOST:
+            raise Malformed(f"events is a list of at most {EVENTS_MOST}")
+        return JSONResponse({}) if await actions.events(deps, agent, [_event(one) for one in listed]) else _over()
+
+    async def answers(agent: Agent, body: Mapping[str, Any]) -> Response:
+        size = body.get("size")
+        known = await actions.answer(
+            deps,
+            agent,
+            str(body.get("id", ""))[:64],
+            _whole(body, "first"),
+            None if size is None else _whole(body, "size"),
+            _bytes(body, "data", BODY_MOST),
+        )
+        return JSONResponse({}) if known else _over()
+
+    return [
+        Route("/agent/v1/{box}/{incarnation:int}/work", _door(work), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/events", _door(events), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/answers", _door(answers), methods=["POST"]),
+    ]
+
+
+def _door(handle: Callable[[Agent, Mapping[str, Any]], Any]) -> Callable[[Request], Any]:
+    async def door(request: Request) -> Response:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return JSONResponse({"error": "an agent's bearer token is needed"}, 401)
+        agent = Agent(request.path_params["box"], request.path_params["incarnation"], token)
+        try:
+            body = json.loads(await _body(request))
+            if not isinstance(body, dict):
+                raise Malformed("the body is an object")
+            response: Response = await handle(agent, body)
+        except (Malformed, ValueError, TypeError, KeyError) as error:
+            return JSONResponse({"error": str(error)[:200]}, 400)
+        return response
+
+    return door
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_MOST:
+            raise Malformed(f"the body has more than {BODY_MOST} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _over() -> Response:
+    return JSONResponse({"error": "this box, or this start of its agent, is over"}, 410)
+
+
+def _told(body: Mapping[str, Any]) -> Told:
+    return Told(
+        frozenset(int(n) for n in body.get("known", ())),
+        frozenset(int(n) for n in body.get("stopping", ())),
+        frozenset(str(id) for id in body.get("answering", ())),
+    )
+
+
+def _power(body: Mapping[str, Any]) -> tuple[int, bool] | None:
+    power = body.get("power")
+    return (int(power[0]), bool(power[1])) if power else None
+
+
+def _event(one: object) -> Event:
+    if not isinstance(one, dict):
+        raise Malformed("an event is an object")
+    kind = one.get("type")
+    if kind == "up":
+        return Up()
+    if kind == "failed":
+        return Failed(_text(one.get("reason"))[:REASON_MOST] or "no reason was given")
+    if kind == "ended":
+        reason, exit = one.get("reason"), one.get("exit")
+        return Ended(
+            _whole(one, "n"),
+            None if exit is None else int(exit),
+            None if reason is None else _text(reason)[:REASON_MOST],
+            _whole(one, "size"),
+            _bytes(one, "tail", TAIL_BYTES),
+            _text(one["media"])[:100] if one.get("media") else None,
+        )
+    raise Malformed(f"there is no event {str(kind)[:40]}")
+
+
+def _whole(body: Mapping[str, Any], name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise Malformed(f"{name} is a whole number from 0")
+    return value
+
+
+def _bytes(body: Mapping[str, Any], name: str, most: int) -> bytes:
+    try:
+        data = base64.b64decode(str(body.get(name, "")), validate=True)
+    except binascii.Error as error:
+        raise Malformed(f"{name} is base64") from error
+    if len(data) > most:
+        raise Malformed(f"{name} has more than {most} bytes")
+    return data
+
+
+def _text(value: object) -> str:
+    """What the database can hold: no NUL, no half surrogate."""
+    return str(value).encode("utf-8", "replace").decode().replace("\0", "\ufffd")
