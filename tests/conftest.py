@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
 
 import pytest
 
 pytest_plugins = ["keel.testing.plugin"]
 
+UV_NODE = ".venv/bin/uv pip install --require-hashes -r requirements/node.txt"
 TOOLS = {
-    "node": "apt-get install nodejs",
-    "npm": "apt-get install npm",
-    "git": "apt-get install git",
-    "cc": "apt-get install gcc",
+    "node": (("node", "--version"), 22, UV_NODE),
+    "npm": (("npm", "--version"), 10, UV_NODE),
+    "cc": (("cc", "-dumpversion"), 0, "apt-get install gcc"),
+    "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
 }
-"""Programs some tests need beyond git and Python, with the command that installs each on Debian."""
+"""Programs that some tests need beyond git and Python: how to ask for the version, the least major one, how to install."""
 
-_MISSING = pytest.StashKey[dict[str, list[str]]]()
+
 _NOT_RUN = "not run: "
 
 
@@ -40,13 +44,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def require(tool: str, config: pytest.Config) -> None:
-    """End this test as not run (with --all: failed) when `tool` is not on PATH."""
-    if shutil.which(tool):
+    """End this test as not run (with --all: failed) when `tool` is missing or too old."""
+    lack = _lack(tool)
+    if lack is None:
         return
-    text = f"{_NOT_RUN}{tool} is missing, install it with: {TOOLS[tool]}"
     if config.getoption("--all"):
-        pytest.fail(text, pytrace=False)
-    pytest.skip(text)
+        pytest.fail(f"{_NOT_RUN}{lack}", pytrace=False)
+    pytest.skip(f"{_NOT_RUN}{lack}")
+
+
+@functools.cache
+def _lack(tool: str) -> str | None:
+    """What is wrong with a tool, and its mend; None when it will do."""
+    command, least, mend = TOOLS[tool]
+    if shutil.which(command[0]) is None:
+        return f"{tool} is missing; install it with: {mend}"
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+    number = re.search(r"\d+", said)
+    if number is None or int(number[0]) < least:
+        return f"{tool} is older than {least}; install it with: {mend}"
+    return None
 
 
 @pytest.fixture
