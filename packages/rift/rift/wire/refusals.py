@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
-from keel.refusal import Ask, Call, Mend, Refusal, Retry, Stop, kind
+from keel.ids import ALPHABET
+from keel.refusal import YOUR_HANDLE, Ask, Call, Mend, Refusal, Retry, Stop, kind
+from rift.names import TASK_PREFIX
 
 META_KEY = "rift/refusal"
 """Where an MCP result carries the code and the mends for programs."""
@@ -21,7 +24,14 @@ no_answer = kind("no_answer", "{tool} was not done within {seconds} s; what it b
 LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """Line breaks that JSON allows inside a string as they are."""
 
-NOT_FOUND = frozenset({"no_such_task", "no_such_box", "no_such_repository"})
+NOT_FOUND = frozenset({"task_unknown", "vm_unknown", "no_such_repository", "no_such_org"})
+HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
+"""What a handle looks like."""
+
+
+def without_handles(text: str) -> str:
+    """The text with the placeholder where a handle stood: a caller may have put theirs in any argument."""
+    return HANDLE.sub(YOUR_HANDLE, text)
 
 
 def call_text(tool: str, arguments: Mapping[str, object]) -> str:
@@ -35,7 +45,7 @@ def refusal_text(refusal: Refusal) -> str:
     if refusal.note:
         lines.append(f"Tell the user: {refusal.note}")
     lines.extend(mend_text(mend) for mend in refusal.mends)
-    return "\n".join(lines)
+    return without_handles("\n".join(lines))
 
 
 def mend_text(mend: Mend) -> str:
@@ -71,10 +81,11 @@ def refusal_result(refusal: Refusal) -> CallToolResult:
     It carries no structured content: clients check that against the tool's output schema even on an error. The code
     and the mends travel in `_meta`.
     """
+    told = json.dumps({"code": refusal.code, "mends": [mend_value(mend) for mend in refusal.mends]})
     return CallToolResult(
         content=[TextContent(type="text", text=refusal_text(refusal))],
         is_error=True,
-        _meta={META_KEY: {"code": refusal.code, "mends": [mend_value(mend) for mend in refusal.mends]}},
+        _meta={META_KEY: json.loads(without_handles(told))},
     )
 
 

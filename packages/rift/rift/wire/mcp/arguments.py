@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from keel import refusal
 from keel.refusal import YOUR_HANDLE, Refusal
 from rift.wire.mcp.tool import Schema, Tool
-from rift.wire.refusals import bad_arguments
+from rift.wire.refusals import HANDLE, bad_arguments
 
 CLIENT_EXTRAS = frozenset({"task_progress"})
 """Arguments that some clients add to every call for themselves."""
@@ -24,7 +24,6 @@ CLIENT_EXTRAS = frozenset({"task_progress"})
 PRIVATE = frozenset({"task", "content"})
 """Arguments whose value is never repeated, whatever is wrong with it."""
 
-HANDLE = re.compile(r"task_\w+\.[\w-]+")
 INTEGER = re.compile(r"\s*([+-]?\d{1,18})(?:\.0+)?\s*", re.ASCII)
 SHOWN_CHARACTERS = 40
 ECHOED_CHARACTERS = 200

@@ -46,14 +46,15 @@ from keel.clock import Clock
 from keel.ids import Ids
 from keel.refusal import Ask, Mend, Refusal, Retry
 from rift.audit import Act
+from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.people.model import Caller
-from rift.wire.mcp.arguments import HANDLE, read_arguments
+from rift.wire.mcp.arguments import read_arguments
 from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import internal_error, no_answer, refusal_result
+from rift.wire.refusals import internal_error, no_answer, refusal_result, without_handles
 
 log = structlog.get_logger()
 
@@ -179,7 +180,7 @@ class McpServer:
             deps=self._deps,
             act=scrubbed(caller, tool.name, arguments, started),
             request=f"r-{self._ids.hex(12)}",
-            deadline=started + tool.budget,
+            deadline=Deadline(self._clock, tool.budget),
             client=_client_name(context),
             progress=report.say,
         )
@@ -192,7 +193,7 @@ class McpServer:
         running.add_done_callback(self._going.discard)
         try:
             while not running.done():
-                left = call.deadline + self._grace - self._clock.monotonic()
+                left = call.deadline.started + tool.budget + self._grace - self._clock.monotonic()
                 if left <= 0:
                     log.error("mcp.no_answer", request=call.request, tool=tool.name, seconds=tool.budget)
                     call.gone.set()
@@ -201,7 +202,7 @@ class McpServer:
             return running.result()
         except asyncio.CancelledError:
             call.gone.set()
-            if tool.read_only:
+            if tool.read_only and not tool.goes_on:
                 running.cancel()
             raise
 
@@ -249,7 +250,7 @@ async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer |
     try:
         return await tool.run(call, arguments)
     except Exception:  # noqa: BLE001 - whatever it is, the client learns an id and the log the rest
-        trace = HANDLE.sub("<handle>", traceback.format_exc())  # as text: a renderer of frames would show their locals
+        trace = without_handles(traceback.format_exc())  # as text: a renderer of frames would show their locals
         log.error("mcp.tool_failed", request=call.request, tool=tool.name, user=call.caller.user, trace=trace)
         return internal_error(_mend(tool), request=call.request)
 

@@ -10,6 +10,7 @@ from typing import Any
 from keel import refusal
 from keel.refusal import Refusal
 from rift.audit import Act
+from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import BUDGET_SECONDS
 from rift.people.model import Caller
@@ -50,8 +51,8 @@ class Call:
     """What the audit records: who, which tool, the scrubbed arguments, when it began."""
     request: str
     """The request's id, which log lines about this call carry."""
-    deadline: float
-    """When the answer must be ready, on `clock.monotonic()`."""
+    deadline: Deadline
+    """When the answer must be ready."""
     client: str | None = None
     """The name the client gives itself with this request, if it does. Never a basis for a decision."""
     progress: Callable[[str], Awaitable[None]] = _silent
@@ -86,6 +87,8 @@ class Tool:
     example: Mapping[str, Any]
     output_schema: Schema | None = None
     read_only: bool = False
+    goes_on: bool = False
+    """Whether the call goes on when its client hangs up though it is read-only, because what it began must end well."""
     destructive: bool = False
     idempotent: bool = False
     meta: Mapping[str, Any] | None = None

@@ -1,1 +1,36 @@
-"""One file a tool: parse, one action, render."""
+"""One file a tool: parse, one action, render. `TOOLS` holds them in the contract's order."""
+
+from __future__ import annotations
+
+from rift.wire.mcp.tool import Tool
+from rift.wire.mcp.tools import (
+    bash,
+    output,
+    read,
+    repos,
+    stop,
+    task_attach,
+    task_close,
+    task_ls,
+    task_new,
+    task_release,
+    unwatch,
+    vm_destroy,
+    vm_ls,
+    vm_new,
+    vm_suspend,
+    watch,
+    whoami,
+    write,
+)
+
+TOOLS: tuple[Tool, ...] = tuple(
+    module.TOOL
+    for module in (
+        *(task_new, task_ls, task_attach, task_release, task_close),
+        *(vm_new, vm_ls, vm_destroy, vm_suspend),
+        *(bash, read, write, output, stop),
+        *(whoami, repos, watch, unwatch),
+    )
+)
+"""Every tool there is."""

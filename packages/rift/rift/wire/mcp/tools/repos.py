@@ -1,0 +1,79 @@
+"""rift_repos: an organization's repositories and their watched refs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from keel.refusal import Call as CallMend
+from keel.refusal import Refusal
+from rift.names import PERSONAL
+from rift.repos import actions
+from rift.repos.model import OrgRepos
+from rift.wire.mcp import schemas
+from rift.wire.mcp.common import NEXT
+from rift.wire.mcp.render import lines, next_line, repo_lines, repo_value
+from rift.wire.mcp.tool import Answer, Call, Tool
+from rift.wire.refusals import call_text
+
+
+async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
+    """List them."""
+    found = await actions.list_org(call.deps, call.act, arguments["org"])
+    return found if isinstance(found, Refusal) else render(found, call.deps.clock.now())
+
+
+def render(found: OrgRepos, now: datetime) -> Answer:
+    """The list as a text and as a structure."""
+    after = CallMend("rift_whoami") if not any(view.watches for view in found.repos) else None
+    count = len(found.repos)
+    head = (
+        f"{count or 'no'} repositor{'y' if count == 1 else 'ies'} in {found.org.name}, where you are {found.org.role}"
+    )
+    return Answer(
+        lines(head, *(repo_lines(view, now) for view in found.repos), next_line(after) if after else None),
+        {
+            "org": found.org.name,
+            "role": found.org.role,
+            "repositories": [repo_value(view) for view in found.repos],
+            "next": call_text(after.tool, after.arguments) if after else None,
+        },
+    )
+
+
+TOOL = Tool(
+    name="rift_repos",
+    title="List repositories",
+    description=(
+        "Lists an organization's repositories and their watched refs: for each ref the warm count, how many VMs are "
+        "ready, the head, and the last failure at the head with its whole text."
+    ),
+    input_schema=schemas.arguments(required={"org": schemas.string("personal, or a team's name.", minLength=1)}),
+    output_schema=schemas.answer(
+        org=schemas.string(),
+        role=schemas.string(),
+        repositories=schemas.array(
+            schemas.answer(
+                repository=schemas.string(),
+                url=schemas.string(),
+                enabled=schemas.boolean(),
+                failure=schemas.nullable("string"),
+                watched=schemas.array(
+                    schemas.answer(
+                        ref=schemas.string(),
+                        warm=schemas.integer(),
+                        ready=schemas.integer(),
+                        head=schemas.nullable("string"),
+                        failure=schemas.nullable("string"),
+                        failed_at=schemas.nullable("string"),
+                    )
+                ),
+            )
+        ),
+        next=NEXT,
+    ),
+    run=run,
+    example={"org": PERSONAL},
+    read_only=True,
+)

@@ -1,0 +1,55 @@
+"""rift_whoami: the agent's checklist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from keel.refusal import Refusal
+from rift.repos import actions
+from rift.repos.model import OrgView, WhoAmI
+from rift.wire.mcp import schemas
+from rift.wire.mcp.render import lines, repo_lines
+from rift.wire.mcp.tool import Answer, Call, Tool
+from rift.wire.refusals import call_text, mend_text
+
+
+async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
+    """Who, what is there, what is missing."""
+    return Answer(render(await actions.whoami(call.deps, call.act), call.deps.clock.now()))
+
+
+def render(who: WhoAmI, now: datetime) -> str:
+    """The document: at the end a line per gap with what closes it, or ready with the calls that take a box."""
+    admin = ", the platform admin" if who.platform_admin else ""
+    gaps = [f"gap: {gap.text} -> {mend_text(gap.mend)}" for gap in who.gaps]
+    ready = [f"ready: {call_text(call.tool, call.arguments)}" for call in who.ready]
+    return lines(
+        f"You are {who.email}{admin}; tasks show you as {who.client}.",
+        f"GitHub: {who.github}",
+        "Invitations: none.",
+        *(_org(view, now) for view in who.orgs),
+        *gaps,
+        *ready,
+    )
+
+
+def _org(view: OrgView, now: datetime) -> str:
+    members = ", ".join(f"{member.email} ({member.role})" for member in view.members)
+    head = f"Organization {view.org.name}: you are {view.org.role}; members: {members}."
+    return lines(head, *(repo_lines(repo, now) for repo in view.repos) if view.repos else ["  no repositories"])
+
+
+TOOL = Tool(
+    name="rift_whoami",
+    title="Who am I",
+    description=(
+        "Your checklist, call it first: who you are, your organizations with their members, repositories and watched "
+        "refs. It ends with a line per gap naming the tool that closes it, or with ready and the rift_vm_new to call."
+    ),
+    input_schema=schemas.arguments(),
+    run=run,
+    example={},
+    read_only=True,
+)
