@@ -20,7 +20,7 @@ TOOLS = {
     "cc": (("cc", "-dumpversion"), 0, "apt-get install gcc"),
     "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
 }
-"""Programs that some tests need beyond git and Python: how to ask for the version, the least major one, how to install."""
+"""Programs some tests need beyond git and Python: how to ask the version, the least major one, how to install."""
 
 
 _NOT_RUN = "not run: "
