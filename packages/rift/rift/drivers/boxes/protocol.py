@@ -7,10 +7,10 @@ plane itself, under the incarnation it was started with.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from keel.db import forbid_in_transaction
 
@@ -112,7 +112,7 @@ class BoxDriver(Protocol):
         """The ids of all boxes of which anything is left, sorted."""
 
 
-def outside_transactions(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+def outside_transactions(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
     """Make an async method raise when it is called inside a database transaction: it is slow, and cannot be undone."""
 
     @functools.wraps(method)
