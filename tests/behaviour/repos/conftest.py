@@ -6,15 +6,22 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.unit.people.house import house
 
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 from rift.deps import Deps
-from tests.unit.people.house import house
+from rift.drivers.forge.fake import FakeForge
 
 
 @pytest.fixture
-async def deps(database: FreshDatabase, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Deps]:
+def forge() -> FakeForge:
+    """Origins in memory."""
+    return FakeForge()
+
+
+@pytest.fixture
+async def deps(database: FreshDatabase, tmp_path: Path, clock: FakeClock, forge: FakeForge) -> AsyncIterator[Deps]:
     """Everything an action takes."""
-    async with house(database, tmp_path, clock) as made:
+    async with house(database, tmp_path, clock, forge) as made:
         yield made

@@ -32,8 +32,17 @@ async def house(
 ) -> AsyncIterator[Deps]:
     """Everything an action takes, over a fresh database."""
     async with Database(database.runtime) as db, Signals(database.runtime) as signals:
-        boxes = FakeBoxes(_nobody)
-        yield Deps(clock, FakeIds("house"), db, signals, boxes, forge or FakeForge(), RiftSettings(), data)
+        yield Deps(
+            clock=clock,
+            ids=FakeIds("house"),
+            db=db,
+            signals=signals,
+            boxes=FakeBoxes(_nobody),
+            forge=forge or FakeForge(),
+            settings=RiftSettings(),
+            data=data,
+            agent_url="http://127.0.0.1:7433",
+        )
 
 
 async def user(deps: Deps, email: str, *, admin: bool = False) -> User:

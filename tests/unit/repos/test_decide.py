@@ -1,0 +1,345 @@
+"""What a repository argument means, what moved, and what stands between a person and a box."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from rift.people.model import Member, Membership, Role
+from rift.repos.decide import (
+    changes,
+    close_to,
+    decide_gaps,
+    decide_head,
+    decide_ready,
+    decide_repo,
+    decide_watch,
+    main_of,
+    masked,
+    name_of,
+    ref_of,
+    storable,
+    url_of,
+)
+from rift.repos.model import Change, OrgView, Repo, RepoView, Watch, WatchedHead
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+HEAD = "a" * 40
+
+
+def repo(full: str = "acme/app", *, org: str = "org_1", failure: str | None = None) -> Repo:
+    owner, name = full.split("/")
+    return Repo(f"repo_{org}_{full}", org, owner, name, "/srv/app.git", "proxy", NOW, failure, NOW)
+
+
+def watch(
+    ref: str = "main", *, head: str | None = HEAD, ready: int = 0, failure: str | None = None, warm: int = 1
+) -> Watch:
+    return Watch(repo().id, ref, warm, head, ready, failure, NOW if failure else None)
+
+
+def org(*views: RepoView, role: Role = "admin", name: str = "personal") -> OrgView:
+    return OrgView(Membership("org_1", name, role), (Member("org_1", "ada@x.org", role),), views)
+
+
+def view(*watches: Watch, of: Repo | None = None) -> RepoView:
+    one = of or repo()
+    return RepoView(one, "personal", one.url, watches)
+
+
+def refused(decision: object, code: str) -> Refusal:
+    assert isinstance(decision, Refusal)
+    assert decision.code == code
+    return decision
+
+
+@pytest.mark.parametrize("text", ["acme/app", " acme/app\n", "A-1/b_c.d", "a/.github", "x/" + "y" * 100])
+def test_owner_and_name_are_taken_apart(text: str) -> None:
+    owner, name = text.strip().split("/")
+    assert name_of(text) == (owner, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "app",
+        "/app",
+        "acme/",
+        "a/b/c",
+        "a/..",
+        "./b",
+        "a/-b",
+        "-a/b",
+        "a b/c",
+        "a/b c",
+        "a/b\x00",
+        "é/b",
+        "x/" + "y" * 101,
+    ],
+)
+def test_what_is_not_owner_and_name_is_refused(text: str) -> None:
+    assert name_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://example.org/acme/app.git",
+        "http://user:secret@example.org:8080/app",
+        "ssh://git@example.org/acme/app",
+        "git://example.org/app",
+        "file:///srv/app.git",
+        "git@example.org:acme/app.git",
+        "example.org:app",
+    ],
+)
+def test_a_git_url_is_taken_as_it_is(origin: str) -> None:
+    assert url_of(origin) == origin
+
+
+@pytest.mark.parametrize("origin", ["/srv/app.git", "app", "./a:b", "../app", "~/app", "/srv/a:b"])
+def test_anything_else_is_a_path_to_look_for(origin: str) -> None:
+    assert url_of(origin) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "",
+        "-u/srv/app",
+        "--upload-pack=touch /tmp/x",
+        "ext::sh -c touch% /tmp/x",
+        "ext://x/y",
+        "javascript://x/y",
+        "https://",
+        "https:///app",
+        "ssh://-oProxyCommand=x/app",
+        "https://[::1/app",
+        "/srv/app\x00",
+        "https://example.org/\napp",
+    ],
+)
+def test_an_origin_that_git_would_run_or_misread_is_refused(origin: str) -> None:
+    refused(url_of(origin), "bad_repository_origin")
+
+
+def test_a_refused_origin_does_not_repeat_its_password() -> None:
+    refusal = refused(url_of("ftp://ada:hunter2@example.org/app"), "bad_repository_origin")
+    assert "hunter2" not in refusal.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://user:secret@example.org/app", "https://***@example.org/app"),
+        (
+            "fetching 'https://token@h/a' and ssh://git@h/b failed",
+            "fetching 'https://***@h/a' and ssh://***@h/b failed",
+        ),
+        ("https://example.org/a@b", "https://example.org/a@b"),
+        ("git@example.org:app", "git@example.org:app"),
+        ("no url", "no url"),
+    ],
+)
+def test_credentials_in_urls_are_masked(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+def test_a_full_ref_name_is_forgiven() -> None:
+    assert ref_of(" refs/heads/feature/x ") == "feature/x"
+    assert ref_of("main") == "main"
+
+
+APP, LIB, OTHER = repo("acme/app"), repo("acme/lib"), repo("other/app")
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "meant"),
+    [
+        ("acme/app", [APP], APP),
+        (" acme/app ", [APP, OTHER], APP),
+        ("other/app", [APP, OTHER], OTHER),
+        ("app", [APP], APP),
+        ("ACME/App", [APP, OTHER], APP),
+        ("APP", [APP], APP),
+        ("acme/app", [APP, repo("Acme/App")], APP),
+        ("acme/app", [APP, repo("acme/app", org="org_2")], APP),
+    ],
+)
+def test_a_repository_is_meant_by_its_name(asked: str, found: list[Repo], meant: Repo) -> None:
+    assert decide_repo(asked, found, []) == meant
+
+
+def test_a_short_name_of_two_repositories_is_refused_naming_both() -> None:
+    refusal = refused(decide_repo("app", [OTHER, APP], []), "which_repository")
+    assert "acme/app, other/app" in refusal.sentence
+
+
+@pytest.mark.parametrize("asked", ["acme/ap", "app", "acme/app.git"])
+def test_an_unknown_repository_is_refused_with_what_is_close(asked: str) -> None:
+    refusal = refused(decide_repo(asked, [], ["acme/app", "zeta/unrelated"]), "no_such_repository")
+    assert "acme/app" in refusal.sentence
+    assert "unrelated" not in refusal.sentence
+    assert refusal.mends == (Call("rift_repos", {"org": "personal"}),)
+
+
+def test_of_a_known_name_under_another_owner_the_right_one_is_suggested() -> None:
+    refusal = refused(decide_repo("acne/app", [APP], ["acme/app"]), "no_such_repository")
+    assert "Close to it: acme/app." in refusal.sentence
+
+
+@given(st.text(), st.lists(st.text(), max_size=20))
+def test_suggestions_are_few_and_among_the_names(asked: str, names: list[str]) -> None:
+    close = close_to(asked, names)
+    assert len(close) <= 5
+    assert set(close) <= set(names)
+
+
+def test_a_known_branch_is_watched_at_its_head() -> None:
+    assert decide_watch(APP, "main", 0, {"main": HEAD}) == HEAD
+    assert decide_watch(APP, "main", 100, {"main": HEAD}) == HEAD
+
+
+@pytest.mark.parametrize(("warm", "nearest"), [(-1, 0), (101, 100)])
+def test_a_warm_count_out_of_range_is_refused_with_the_nearest(warm: int, nearest: int) -> None:
+    refusal = refused(decide_watch(APP, "main", warm, {"main": HEAD}), "warm_out_of_range")
+    assert refusal.mends == (Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": nearest}),)
+
+
+def test_an_unknown_branch_is_refused_with_the_calls_for_close_ones() -> None:
+    refusal = refused(decide_watch(APP, "mian", 2, {"main": HEAD, "zz": HEAD}), "no_such_ref")
+    assert "Close to it: main." in refusal.sentence
+    assert refusal.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
+
+
+def test_an_unknown_branch_like_no_other_is_refused_with_those_there_are() -> None:
+    heads = {f"b{n:02}": HEAD for n in range(30)}
+    refusal = refused(decide_watch(APP, "completely-else", 1, heads), "no_such_ref")
+    assert "It has b00, b01," in refusal.sentence
+    assert "b29" not in refusal.sentence
+    assert len([mend for mend in refusal.mends if isinstance(mend, Call)]) == 3
+
+
+def test_a_branch_of_an_unread_origin_is_refused_with_what_went_wrong() -> None:
+    refusal = refused(decide_watch(repo(failure="host is down"), "main", 1, {}), "no_such_ref")
+    assert "host is down" in refusal.sentence
+
+
+def test_a_box_starts_from_the_watched_head() -> None:
+    assert decide_head(APP, "main", [watch(warm=3)], False, "personal") == WatchedHead(APP, "main", HEAD, 3)
+
+
+WATCH = {"repo": "acme/app", "ref": "dev", "warm": 1}
+
+
+def test_an_unwatched_ref_names_the_watch_for_an_admin_to_call() -> None:
+    refusal = refused(decide_head(APP, "dev", [watch("main")], True, "personal"), "ref_not_watched")
+    assert refusal.mends == (Call("rift_watch", WATCH),)
+    assert "Watched: main." in refusal.sentence
+
+
+def test_an_unwatched_ref_names_the_watch_for_a_member_to_ask_an_admin_for() -> None:
+    refusal = refused(decide_head(APP, "dev", [], False, "acme"), "ref_not_watched")
+    assert refusal.mends == (Ask("an admin of acme", 'rift_watch {"repo": "acme/app", "ref": "dev", "warm": 1}'),)
+    assert "No ref of it is watched." in refusal.sentence
+
+
+def test_a_watched_ref_without_a_branch_says_that_the_branch_is_missing() -> None:
+    refusal = refused(decide_head(APP, "main", [watch(head=None)], True, "personal"), "watched_ref_gone")
+    assert isinstance(refusal.mends[0], Ask)
+    assert refusal.mends[1] == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
+
+
+def test_a_failure_at_the_head_is_told_whole_with_the_call_that_tries_again() -> None:
+    text = "line 1\nline {2}\n" * 100
+    refusal = refused(decide_head(APP, "main", [watch(failure=text, warm=2)], True, "personal"), "head_failed")
+    assert text in refusal.sentence
+    assert refusal.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
+    member = refused(decide_head(APP, "main", [watch(failure=text)], False, "acme"), "head_failed")
+    assert isinstance(member.mends[0], Ask)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ({}, {}, ()),
+        ({"a": "1"}, {"a": "1"}, ()),
+        ({}, {"a": "1"}, (Change("a", None, "1"),)),
+        ({"a": "1"}, {}, (Change("a", "1", None),)),
+        ({"b": "1", "a": "1"}, {"b": "2", "a": "1", "c": "3"}, (Change("b", "1", "2"), Change("c", None, "3"))),
+    ],
+)
+def test_what_moved_is_told_by_ref(before: dict[str, str], after: dict[str, str], moved: tuple[Change, ...]) -> None:
+    assert changes(before, after) == moved
+
+
+HEADS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("123"))
+
+
+@given(HEADS, HEADS)
+def test_the_changes_lead_from_one_state_to_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+    now = dict(before)
+    for change in changes(before, after):
+        assert change.before != change.after
+        if change.after is None:
+            del now[change.ref]
+        else:
+            now[change.ref] = change.after
+    assert now == after
+
+
+def test_branches_whose_names_are_no_text_are_left_out() -> None:
+    assert storable({"main": HEAD, "b\udcff": HEAD, "ünïcode": HEAD}) == {"main": HEAD, "ünïcode": HEAD}
+
+
+@pytest.mark.parametrize(("names", "main"), [(["a", "main"], "main"), (["master", "z"], "master"), (["x", "y"], "x")])
+def test_the_main_branch_is_guessed(names: list[str], main: str) -> None:
+    assert main_of(names) == main
+
+
+def test_without_a_repository_whoever_runs_the_server_adds_one() -> None:
+    (gap,) = decide_gaps([org()], {}, False)
+    assert isinstance(gap.mend, Ask)
+    assert "rift repo add OWNER/NAME URL_OR_PATH" in gap.mend.page
+    assert decide_ready([org()]) == ()
+
+
+def test_without_a_watched_ref_an_admin_watches_and_a_member_asks() -> None:
+    branches = {APP.id: ["dev", "main"]}
+    (mine,) = decide_gaps([org(view())], branches, False)
+    assert mine.mend == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
+    (theirs,) = decide_gaps([org(view(), role="member", name="acme")], branches, False)
+    assert theirs.mend == Ask("an admin of acme", 'rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}')
+
+
+def test_a_repository_nobody_watches_is_no_gap_once_another_is_ready() -> None:
+    orgs = [org(view(), view(watch(), of=LIB))]
+    assert decide_gaps(orgs, {APP.id: ["main"]}, bool(decide_ready(orgs))) == ()
+
+
+def test_an_empty_repository_a_gone_branch_and_a_failed_head_are_gaps_each_with_its_mend() -> None:
+    (empty,) = decide_gaps([org(view())], {}, False)
+    assert empty.mend == Ask("the user", "push one to its origin")
+    (gone,) = decide_gaps([org(view(watch(head=None)))], {}, False)
+    assert gone.mend == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
+    (failed,) = decide_gaps([org(view(watch(failure="disk full")))], {}, False)
+    assert "disk full" in failed.text
+    assert failed.mend == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
+    (unread,) = decide_gaps([org(view(of=repo(failure="host is down")))], {}, False)
+    assert "host is down" in unread.text
+    assert isinstance(unread.mend, Ask)
+
+
+def test_ready_names_the_task_and_then_the_box_at_the_ref_with_the_most_ready() -> None:
+    task, box = decide_ready([org(view(watch("dev"), watch("main", ready=2), watch("bad", ready=9, failure="x")))])
+    assert task.tool == "rift_task_new"
+    assert box == Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": "acme/app", "ref": "main"})
+
+
+def test_nothing_is_ready_while_no_watched_ref_can_give_a_box() -> None:
+    assert decide_ready([org(view(watch(head=None), watch("dev", failure="x")))]) == ()
