@@ -186,6 +186,8 @@ async def test_a_branch_pushed_a_moment_ago_can_be_watched(deps: Deps, ada: Call
     [
         ("acme/none", "main", 1, "no_such_repository"),
         ("acme/app", "mian", 1, "no_such_ref"),
+        ("acme/a\x00pp\udcff", "main", 1, "no_such_repository"),
+        ("acme/app", "ma\x00in\udcff", 1, "no_such_ref"),
         ("acme/app", "main", 101, "warm_out_of_range"),
     ],
 )
@@ -280,6 +282,17 @@ async def test_an_unwatched_ref_drains_and_gives_no_more_boxes(deps: Deps, ada: 
     again = await actions.unwatch(deps, act(ada, "rift_unwatch"), "acme/app", "main")
     assert isinstance(again, Refusal)
     assert again.code == "ref_not_watched"
+
+
+@pytest.mark.parametrize("ref", ["dev", "", "ma\x00in", "\udcff"])
+async def test_a_ref_that_is_not_watched_gives_no_box_and_cannot_be_unwatched(
+    deps: Deps, ada: Caller, ref: str
+) -> None:
+    await added(deps)
+    await actions.watch(deps, act(ada), "acme/app", "main")
+    for refused in (await find(deps, ada, "acme/app", ref), await actions.unwatch(deps, act(ada), "acme/app", ref)):
+        assert isinstance(refused, Refusal)
+        assert refused.code == "ref_not_watched"
 
 
 async def test_a_ref_stays_watched_until_the_claim_on_it_is_through(deps: Deps, ada: Caller) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from rift.people.model import Caller, Membership
 from rift.people.refusals import needs_admin
 from rift.repos import refusals, store
 from rift.repos.decide import (
+    asked_for,
     changes,
     decide_gaps,
     decide_head,
@@ -97,9 +98,9 @@ async def list_org(deps: Deps, act: Act, org: str) -> OrgRepos | Refusal:
 
 async def find_repo(tx: Tx, caller: Caller, asked: str) -> tuple[Repo, Membership] | Refusal:
     """The caller's repository OWNER/NAME (or NAME, if only one has it), and their place in its organization."""
-    found = await store.named(tx, caller.user, asked.strip().rpartition("/")[2])
-    names = [] if found else [repo.full for repo in await store.theirs(tx, caller.user)]
-    repo = decide_repo(asked, found, names or [repo.full for repo in found])
+    asked = asked_for(asked)
+    found = await store.named(tx, caller.user, asked.rpartition("/")[2])
+    repo = decide_repo(asked, found, [one.full for one in found or await store.theirs(tx, caller.user)])
     if isinstance(repo, Refusal):
         return repo
     member = await people.role_in(tx, repo.org, caller.user)
@@ -344,11 +345,9 @@ async def _look_ahead(deps: Deps, caller: Caller, repo: str, ref: str) -> None:
         found = await find_repo(tx, caller, repo)
         if isinstance(found, Refusal) or not found[1].admin or ref in await store.heads(tx, found[0].id):
             return
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_AHEAD_SECONDS):
             await sync_repo(deps, found[0].id)
-    except TimeoutError:
-        return
 
 
 # Parts ------------------------------------------------------------
@@ -360,16 +359,14 @@ async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:
     if isinstance(found, Refusal):
         return found
     one, member = found
-    named = Call(call.tool, {**call.arguments, "repo": one.full})
-    return one if member.admin else needs_admin(member.name, refusals.spelled(named))
+    spelled = refusals.spelled(Call(call.tool, {**call.arguments, "repo": one.full}))
+    return one if member.admin else needs_admin(member.name, spelled)
 
 
 async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:
     watches = await store.watches(tx, [repo.id for repo, _ in repos])
-    return [
-        RepoView(repo, org, masked(repo.url), tuple(watch for watch in watches if watch.repo == repo.id))
-        for repo, org in repos
-    ]
+    of = {repo.id: tuple(watch for watch in watches if watch.repo == repo.id) for repo, _ in repos}
+    return [RepoView(repo, org, masked(repo.url), of[repo.id]) for repo, org in repos]
 
 
 async def _free(tx: Tx, owner_email: str | None, name: tuple[str, str]) -> str | Refusal:

@@ -54,7 +54,12 @@ def url_of(origin: str) -> str | Refusal | None:
 
 def ref_of(text: str) -> str:
     """A branch's short name; `refs/heads/main` is forgiven."""
-    return text.strip().removeprefix("refs/heads/")
+    return asked_for(text).removeprefix("refs/heads/")
+
+
+def asked_for(text: str) -> str:
+    """A name as a caller gave it, fit to be looked for and to be told: what cannot be printed (a NUL) is U+FFFD."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text.strip())
 
 
 def masked(text: str) -> str:
