@@ -74,10 +74,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     for folder in _runs().iterdir():
-        if folder.name == str(os.getpid()) or not Path(f"/proc/{folder.name}").exists():
+        if folder.name == str(os.getpid()) or not _alive(folder.name):
             with suppress(OSError):
                 EmbeddedPostgres(folder, durable=False).remove()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _runs() -> Path:
