@@ -1,7 +1,8 @@
-"""A keep-alive HTTP/1.1 client for small JSON posts: what `http.client` would cost an idle box in memory, this does not.
+"""A keep-alive HTTP/1.1 client for small JSON posts: what `http.client` would cost an idle box in memory, this does
+not.
 
-Answers must carry Content-Length. Anything else (chunks, a closed connection, rubbish) is an error after which the next post
-connects anew.
+Answers must carry Content-Length. Anything else (chunks, a closed connection, rubbish) is an error after which the
+next post connects anew.
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ class Unreachable(Exception):
 
 
 class Connection:
-    """One connection to the control plane at `server` (http:// or https://, a path as prefix is kept), used by one thread."""
+    """One connection to the control plane at `server`, used by one thread.
+
+    `http://` or `https://` (a path as prefix is kept), or `unix:/path` of a socket on this host.
+    """
 
     def __init__(self, server: str, token: str) -> None:
+        self._path = server[len("unix:") :] if server.startswith("unix:") else ""
+        if self._path:
+            server = "http://localhost"
         scheme, _, rest = server.partition("://")
         self._authority, slash, prefix = rest.partition("/")
         self._prefix = (slash + prefix).rstrip("/")
@@ -32,16 +39,17 @@ class Connection:
         host, colon, port = self._authority.rpartition(":")
         if not colon or port.endswith("]"):
             host, port = self._authority, "443" if self._secure else "80"
-        self._address = (host.strip("[]"), int(port))
+        self._host, self._port = host.strip("[]"), int(port)
         self._token = token
         self._socket: socket.socket | None = None
         self._buffer = b""
 
     def post(self, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
-        """Posts `body`; returns the status and the answer's object. `timeout` (seconds) bounds each wait. Raises Unreachable.
+        """Posts `body`; returns the status and the answer's object. `timeout` (seconds) bounds each wait. Raises
+        Unreachable.
 
-        A kept connection may have been closed by the other side meanwhile: then the post is sent once more on a new one, so what
-        is posted must bear being received twice.
+        A kept connection may have been closed by the other side meanwhile: then the post is sent once more on a new
+        one, so what is posted must bear being received twice.
         """
         data = json.dumps(body, separators=(",", ":")).encode()
         head = (
@@ -53,7 +61,7 @@ class Connection:
             return self._exchange(head.encode() + data, timeout)
         except (OSError, ValueError) as error:
             self.close()
-            if not kept or isinstance(error, TimeoutError):
+            if not kept or isinstance(error, socket.timeout):
                 raise Unreachable(str(error)) from error
         try:
             return self._exchange(head.encode() + data, timeout)
@@ -102,12 +110,24 @@ class Connection:
         return status, answer
 
     def _connect(self) -> socket.socket:
-        sock = socket.create_connection(self._address, timeout=10)
+        if self._path:
+            near = socket.socket(socket.AF_UNIX)
+            near.settimeout(10)
+            try:
+                near.connect(self._path)
+            except OSError:
+                near.close()
+                raise
+            self._socket, self._buffer = near, b""
+            return near
+        # The name as bytes: given as text, Python loads its table of international names for it.
+        *_, address = socket.getaddrinfo(self._host.encode("ascii"), self._port, 0, socket.SOCK_STREAM)[0]
+        sock = socket.create_connection((str(address[0]), self._port), timeout=10)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._secure:
             import ssl  # some MiB: only where the control plane is far away
 
-            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self._address[0])
+            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self._host)
         self._socket, self._buffer = sock, b""
         return sock
 

@@ -9,7 +9,7 @@ PERSONAL = "personal"
 
 TASK_PREFIX = "task_"
 BOX_PREFIX = "b-"
-TOKEN_PREFIX = "rift_"
+BEARER_PREFIX = "rift_"
 
 TOUCH_EVERY = timedelta(minutes=1)
 """The activity clock moves at most this often (seed: Tasks, The clocks)."""

@@ -57,7 +57,7 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
         held = await tasks.admit(tx, deps, row, act.caller, task)
         if isinstance(held, Refusal):
             return row.said(held)
-        head = await repos.find_watched(tx, act.caller, repo, ref)
+        head = await repos.find_watched(tx, deps, act.caller, repo, ref)
         if isinstance(head, Refusal):
             return row.said(head)
         box = await store.claim_warm(tx, head.repo.id, head.ref, head.commit, held.id, deps.clock.now())
@@ -211,6 +211,12 @@ async def find(tx: Tx, id: str) -> Box:
 async def use(tx: Tx, deps: Deps, box: Box) -> None:
     """A call that reads or stops: it counts as use, and resumes nothing."""
     await store.used(tx, box.id, deps.clock.now())
+
+
+async def living(deps: Deps) -> int:
+    """How many boxes there are that are not destroyed."""
+    async with deps.db.tx() as tx:
+        return len(await store.all_ids(tx))
 
 
 async def open_commands(tx: Tx, box: str) -> list[OpenCommand]:

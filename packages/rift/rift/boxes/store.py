@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString
 
 from keel.db import Tx
 from rift.boxes.model import Box, OpenCommand
@@ -51,30 +50,28 @@ async def find_locked(tx: Tx, id: str) -> Box | None:
     )
 
 
+_WARM = """
+    SELECT id FROM boxes
+    WHERE repo = %(repo)s AND ref = %(ref)s AND commit = %(commit)s AND task IS NULL
+      AND state IN ('running', 'starting')
+    ORDER BY state, created_at LIMIT 1 FOR UPDATE
+"""
+
+
 async def claim_warm(tx: Tx, repo: str, ref: str, commit: str, task: str, now: datetime) -> str | None:
     """Give a warm box at the head to a task: a running one before a starting one, each to one claim. Its id.
 
     Steps around boxes that another claim is taking. Where all are locked at this moment (an agent is being heard),
     it waits for one rather than answer that there is none.
     """
-    params = {"repo": repo, "ref": ref, "commit": commit, "task": task, "now": now}
-    row = await tx.row(_claim("SKIP LOCKED"), params) or await tx.row(_claim(""), params)
-    return row["id"] if row else None
-
-
-def _claim(locked: LiteralString) -> LiteralString:
-    return (
-        """
-        UPDATE boxes SET task = %(task)s, used_at = %(now)s
-        WHERE id = (
-            SELECT id FROM boxes
-            WHERE repo = %(repo)s AND ref = %(ref)s AND commit = %(commit)s AND task IS NULL
-              AND state IN ('running', 'starting')
-            ORDER BY state, created_at LIMIT 1 FOR UPDATE
-        """
-        + locked
-        + ") RETURNING id"
-    )
+    head = {"repo": repo, "ref": ref, "commit": commit}
+    found = await tx.row(_WARM + " SKIP LOCKED", head) or await tx.row(_WARM, head)
+    if found is not None:
+        await tx.run(
+            "UPDATE boxes SET task = %(task)s, used_at = %(now)s WHERE id = %(id)s",
+            {"task": task, "now": now, "id": found["id"]},
+        )
+    return found["id"] if found else None
 
 
 async def numbers(tx: Tx, repo: str, ref: str) -> set[int]:

@@ -7,7 +7,7 @@ from keel.ids import digest, same_digest
 from keel.refusal import Refusal
 from rift.audit import SystemAct, audited
 from rift.deps import Deps
-from rift.names import TOKEN_PREFIX, TOUCH_EVERY
+from rift.names import BEARER_PREFIX, TOUCH_EVERY
 from rift.people import refusals, store
 from rift.people.decide import client_of, email_of
 from rift.people.model import Caller, Member, Membership, Token, User
@@ -18,7 +18,7 @@ async def authenticate(deps: Deps, secret: str) -> Caller | None:
 
     One indexed look-up by the secret's digest; once a minute a second statement notes that the token is in use.
     """
-    if not secret.startswith(TOKEN_PREFIX):
+    if not secret.startswith(BEARER_PREFIX):
         return None
     presented, now = digest(secret), deps.clock.now()
     async with deps.db.tx() as tx:
@@ -60,7 +60,7 @@ async def new_token(deps: Deps, email: str, client: str) -> tuple[Token, str] | 
         name = client_of(client)
         if not name:
             return row.said(refusals.bad_client())
-        secret = TOKEN_PREFIX + deps.ids.token()
+        secret = BEARER_PREFIX + deps.ids.token()
         token = Token("tok_" + deps.ids.short(12), user.id, user.email, name, deps.clock.now(), None, None)
         await store.insert_token(tx, token, digest(secret))
         return token, secret

@@ -14,6 +14,9 @@ TRANSPORTS = "file:git:http:https:ssh"
 ERROR_LINES = 6
 ERROR_CHARACTERS = 1000
 
+#: Boxes' users read what is fetched; the mirror's own folder keeps others out. (uvloop takes no `umask=`.)
+_READABLE = ("/bin/sh", "-c", 'umask 022; exec git "$@"', "git")
+
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -24,7 +27,7 @@ async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> st
     repositories is set up (credential helpers, keys, proxies).
     """
     process = await asyncio.create_subprocess_exec(
-        "git",
+        *_READABLE,
         "-c",
         "core.hooksPath=/dev/null",
         "-c",
@@ -36,7 +39,6 @@ async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> st
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
-        umask=0o022,  # boxes' users read what is fetched; the mirror's own folder keeps others out
         pass_fds=pass_fds,
         env=_environment(),
     )

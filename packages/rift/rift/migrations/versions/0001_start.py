@@ -24,6 +24,8 @@ REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM rift_runtime;
 """
 """What the running system may do: everything to its nouns, and to the ledger only add and read."""
 
+MONTHS = "SELECT ledger_month(now()), ledger_month(now() + interval '1 month')"
+
 ROLE = """
 DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rift_runtime') THEN
@@ -37,5 +39,5 @@ def upgrade() -> None:
     """Lay the whole schema."""
     driver = op.get_bind().connection.driver_connection  # psycopg itself: it takes a script of many statements
     queue = App(connector=InMemoryConnector()).schema_manager.get_schema()
-    for script in (ROLE, queue, (Path(__file__).parent / "0001_start.sql").read_text(), RIGHTS):
+    for script in (ROLE, queue, (Path(__file__).parent / "0001_start.sql").read_text(), MONTHS, RIGHTS):
         driver.execute(script)  # type: ignore[union-attr]

@@ -190,13 +190,15 @@ CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON ledger FOR EACH STATEMENT E
 CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON ledger_rest FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_append_only();
 
 -- Makes the month's partition that holds an instant; runs as its owner, so the runtime role needs no right to create.
+-- A month whose rows have begun in ledger_rest stays there.
 CREATE FUNCTION ledger_month(instant timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp AS $$
 DECLARE
     since timestamptz := date_trunc('month', instant, 'UTC');
     partition text := 'ledger_' || to_char(since AT TIME ZONE 'UTC', 'YYYY_MM');
 BEGIN
-    IF to_regclass(partition) IS NULL THEN
+    IF to_regclass(partition) IS NULL
+       AND NOT EXISTS (SELECT FROM ledger_rest WHERE at >= since AND at < since + interval '1 month') THEN
         PERFORM pg_advisory_xact_lock(hashtext(partition));
         EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF ledger FOR VALUES FROM (%L) TO (%L)',
                        partition, since, since + interval '1 month');

@@ -1,0 +1,28 @@
+"""`rift`: the command line. Every command has a help with an example and finds the running system by `--data`."""
+
+from __future__ import annotations
+
+import typer
+
+from rift.cli import people, repos, system
+
+app = typer.Typer(
+    name="rift",
+    help="Disposable boxes for coding agents, grouped into leased tasks, over MCP.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+for command in (system.up, system.down, system.serve, system.worker, system.migrate, system.doctor, system.settings):
+    app.command()(command)
+app.command("demo")(system.demo)
+app.add_typer(people.users, name="user")
+app.add_typer(people.tokens, name="token")
+app.add_typer(repos.app, name="repo")
+
+
+def main() -> None:
+    """The entry point of `rift`."""
+    app()

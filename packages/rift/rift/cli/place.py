@@ -1,0 +1,171 @@
+"""Where a system lives: its data folder, its settings, its database, and which process serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import platformdirs
+import typer
+
+from keel.postgres import EmbeddedPostgres, PostgresError
+from keel.refusal import Ask, Call, Refusal
+from keel.settings import SettingsError, load
+from rift import app
+from rift.deps import Deps
+from rift.settings import RiftSettings
+
+Result = TypeVar("Result")
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="RIFT_DATA", help="The data folder of the system.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def default_data() -> Path:
+    """The user's data folder for Rift; `/var/lib/rift` for root."""
+    return Path("/var/lib/rift") if os.geteuid() == 0 else Path(platformdirs.user_data_dir("rift"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A system at rest: its folder and its settings."""
+
+    data: Path
+    settings: RiftSettings
+
+    @property
+    def postgres(self) -> EmbeddedPostgres | None:
+        """The embedded database, unless a URL is set."""
+        return None if self.settings.database.url else EmbeddedPostgres(self.data)
+
+    @property
+    def agents_socket(self) -> Path:
+        """Where boxes' agents on this host reach the server, whatever its port."""
+        return self.data / "agents.sock"
+
+    def url(self, role: str) -> str:
+        """The database's address for `owner` or `runtime`."""
+        if self.settings.database.url:
+            return self.settings.database.url
+        return EmbeddedPostgres(self.data).url(f"rift_{role}")
+
+    def start_database(self) -> bool:
+        """Have the embedded database running; whether it was not running before."""
+        postgres = self.postgres
+        if postgres is None or postgres.running():
+            return False
+        postgres.start()
+        return True
+
+    def running(self) -> dict[str, Any] | None:
+        """What serves this data now: `pid`, `url`; None when nothing does."""
+        with (self.data / "rift.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                text = lock.read()
+                return json.loads(text) if text else {"pid": None, "url": "an address it has not told yet"}
+            return None
+
+    @contextmanager
+    def held(self, **told: object) -> Iterator[None]:
+        """Be the one process that serves this data. Exits with where the other one is when there is one."""
+        with (self.data / "rift.lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                other = json.loads(lock.read() or "{}")
+                where = f"{other.get('url', 'starting')} (process {other.get('pid', '?')})"
+                fail(
+                    f"Rift already runs on {self.data}: {where}. "
+                    f"`rift down --data {self.data}` stops it; another --data runs a second one."
+                )
+            lock.truncate(0)
+            lock.write(json.dumps({"pid": os.getpid(), **told}))
+            lock.flush()
+            try:
+                yield
+            finally:
+                lock.truncate(0)
+
+
+def find(data: Path | None) -> Place:
+    """The place that `--data`, RIFT_DATA or the default names, with its folder made. Exits on wrong settings."""
+    folder = (data or default_data()).expanduser().absolute()
+    try:
+        settings = load(RiftSettings, dict(os.environ), folder / "rift.toml")
+    except SettingsError as error:
+        fail(str(error))
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+    except OSError as error:
+        fail(f"the data folder {folder} cannot be made: {error.strerror}. --data DIR names another")
+    return Place(folder, settings)
+
+
+def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> Result:
+    """Run one action against the system at a place, running or not; a database that was down is down again after."""
+    place = find(data)
+    try:
+        started = place.start_database()
+    except PostgresError as error:
+        fail(str(error))
+    try:
+        prepare(place)
+
+        async def run() -> Result:
+            async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
+                return await act(deps)
+
+        return loop(run())
+    finally:
+        if started and place.postgres:
+            place.postgres.stop()
+
+
+def loop(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run it on uvloop."""
+    import uvloop  # with the event loop, not with every --help
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def prepare(place: Place) -> None:
+    """Bring the database to the newest step."""
+    from rift.migrations import migrate  # psycopg, not with every --help
+
+    migrate(place.url("owner"))
+
+
+def said(result: Result | Refusal) -> Result:
+    """The result, or the refusal's sentence and mends on stderr and exit 1."""
+    if not isinstance(result, Refusal):
+        return result
+    mends = [_mend(mend) for mend in result.mends]
+    return fail("\n".join([result.sentence, *(mend for mend in mends if mend)]))
+
+
+def _mend(mend: object) -> str:
+    if isinstance(mend, Call):
+        return f"  {mend.tool} {json.dumps(dict(mend.arguments))}" if mend.arguments else f"  {mend.tool}"
+    return f"  ask {mend.role}: {mend.page}" if isinstance(mend, Ask) else ""
+
+
+def fail(sentence: str) -> NoReturn:
+    """Say it on stderr and exit 1."""
+    print(f"rift: {sentence}", file=sys.stderr)
+    raise typer.Exit(1)

@@ -1,0 +1,88 @@
+"""`rift repo …`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from rift.cli.place import DataOption, JsonOption, said, with_system
+from rift.repos import actions
+
+app = typer.Typer(help="The repositories that boxes are made of.", no_args_is_help=True)
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="OWNER/NAME, as agents will call it.")],
+    origin: Annotated[str, typer.Argument(help="Any git URL, or a path on this machine.")],
+    user: Annotated[str | None, typer.Option("--user", help="Whose it is; by default the first admin's.")] = None,
+    data: DataOption = None,
+) -> None:
+    """Add a repository: it is fetched at once, its heads are looked at every 10 seconds.
+
+    Example: rift repo add acme/app ~/src/app
+    """
+    repo = said(with_system(data, lambda deps: actions.add_repo(deps, user, name, origin)))
+    print(f'{repo.full} is here. An agent watches a branch with rift_watch {{"repo": "{repo.full}", "ref": "main"}}.')
+
+
+@app.command("ls")
+def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the repositories with their watched refs.
+
+    Example: rift repo ls --json
+    """
+    found = with_system(data, actions.list_repos)
+    if as_json:
+        print(
+            json.dumps(
+                [
+                    {
+                        "repo": view.repo.full,
+                        "origin": view.shown_url,
+                        "failure": view.repo.failure,
+                        "refs": [
+                            {
+                                "ref": one.ref,
+                                "head": one.head,
+                                "warm": one.warm,
+                                "ready": one.ready,
+                                "failure": one.failure,
+                            }
+                            for one in view.watches
+                        ],
+                    }
+                    for view in found
+                ],
+                indent=2,
+            )
+        )
+        return
+    if not found:
+        print("No repositories yet. `rift repo add OWNER/NAME URL_OR_PATH` adds one.")
+    for view in found:
+        print(
+            f"{view.repo.full}  {view.shown_url}"
+            + (f"  (cannot be read: {view.repo.failure})" if view.repo.failure else "")
+        )
+        for one in view.watches:
+            print(f"  {one.ref}  head {(one.head or 'none')[:12]}  {one.ready} of {one.warm} warm boxes ready")
+
+
+@app.command("sync")
+def sync(
+    name: Annotated[str | None, typer.Argument(help="OWNER/NAME; all of them when left out.")] = None,
+    data: DataOption = None,
+) -> None:
+    """Look at the origins' heads now.
+
+    Example: rift repo sync acme/app
+    """
+    failed = False
+    for one in said(with_system(data, lambda deps: actions.sync(deps, name))):
+        moved = ", ".join(f"{change.ref} is at {(change.after or 'nothing')[:12]}" for change in one.changes)
+        print(f"{one.repo.full}: {one.failure or moved or 'nothing moved'}")
+        failed = failed or one.failure is not None
+    raise typer.Exit(1 if failed else 0)

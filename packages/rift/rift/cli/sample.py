@@ -1,0 +1,130 @@
+"""What the first `rift up` makes: an admin, a token, and a small repository to try things on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from keel.refusal import Refusal
+from rift.audit import Act
+from rift.deps import Deps
+from rift.people import actions as people
+from rift.people.model import Caller
+from rift.repos import actions as repos
+
+EMAIL = "admin@localhost.localdomain"
+REPO = "sample/hello"
+WHO = {"NAME": "Rift", "EMAIL": EMAIL}
+FILES = {
+    "README.md": "# hello\n\nA small project to try Rift on. `python3 -m unittest` runs its tests.\n",
+    "hello.py": '''"""Greets."""
+
+
+def greet(name: str) -> str:
+    """A greeting for `name`."""
+    return f"Hello, {name}!"
+
+
+if __name__ == "__main__":
+    print(greet("world"))
+''',
+    "test_hello.py": """import time
+import unittest
+
+from hello import greet
+
+
+class Greeting(unittest.TestCase):
+    def test_it_greets_by_name(self):
+        self.assertEqual(greet("Ada"), "Hello, Ada!")
+
+    def test_it_takes_its_time(self):
+        for step in range(3):
+            print(f"step {step + 1} of 3", flush=True)
+            time.sleep(0.3)
+
+    def test_it_greets_in_any_script(self):
+        self.assertEqual(greet("Ωμέγα"), "Hello, Ωμέγα!")
+
+
+if __name__ == "__main__":
+    unittest.main()
+""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first start: whose token, and its secret, shown this once."""
+
+    email: str
+    secret: str
+
+
+async def set_up(deps: Deps) -> First | None:
+    """Make what a new system needs to be tried; None when somebody is already there."""
+    if await people.list_users(deps):
+        return None
+    user = await people.add_user(deps, EMAIL, admin=True)
+    made = await people.new_token(deps, EMAIL, "First")
+    if isinstance(user, Refusal) or isinstance(made, Refusal):
+        raise RuntimeError("the first admin could not be made")
+    token, secret = made
+    path = deps.data / "sample"
+    await asyncio.to_thread(make_repository, path)
+    repo = await repos.add_repo(deps, EMAIL, REPO, str(path))
+    if isinstance(repo, Refusal):
+        raise RuntimeError(repo.sentence)
+    caller = Caller(user.id, user.email, True, token.id, token.client)
+    act = Act(caller, "rift_watch", {"repo": REPO, "ref": "main", "warm": 1}, deps.clock.monotonic())
+    watched = await repos.watch(deps, act, REPO, "main", 1)
+    if isinstance(watched, Refusal):
+        raise RuntimeError(watched.sentence)
+    return First(EMAIL, secret)
+
+
+def make_repository(path: Path) -> None:
+    """A git repository with one commit on main."""
+    if (path / ".git").exists():
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in FILES.items():
+        (path / name).write_text(text, encoding="utf-8")
+    who = {
+        "GIT_AUTHOR_NAME": "Rift",
+        "GIT_AUTHOR_EMAIL": EMAIL,
+        "GIT_COMMITTER_NAME": "Rift",
+        "GIT_COMMITTER_EMAIL": EMAIL,
+    }
+    environment = {**os.environ, **who, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    for arguments in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["commit", "-q", "-m", "A small project to try Rift on"],
+    ):
+        subprocess.run(["git", *arguments], cwd=path, env=environment, check=True, capture_output=True)
+
+
+def welcome(address: str, data: Path, first: First | None) -> list[str]:
+    """What `rift up` prints once it serves, in under a screen."""
+    token = first.secret if first else "<token>"
+    lines = [f"Rift is up at {address}", f"  data: {data}", ""]
+    if first:
+        lines += [f"Your first token ({first.email}), shown this once:", f"  {first.secret}", ""]
+    else:
+        lines += [f"A token for a client:  rift token new --user {EMAIL} --client Claude", ""]
+    header = f'"Authorization: Bearer {token}"'
+    return [
+        *lines,
+        "Connect a client, for example Claude Code:",
+        f"  claude mcp add --transport http rift {address}/mcp --header {header}",
+        f"  (any other: the URL {address}/mcp with that header)",
+        "",
+        f"Then ask your agent: open a Rift task, take a box of {REPO} at main, and run its tests.",
+        "Or here, in another terminal:  rift demo    rift repo add OWNER/NAME URL_OR_PATH    rift doctor",
+        "",
+        "Ctrl-C stops the server; boxes live on. `rift down` stops those too.",
+    ]
