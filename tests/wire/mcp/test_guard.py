@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
+import pytest_asyncio
 from tests.wire.clients import META, MODERN, Raw
 from tests.wire.mcp.stub import TOKEN, Stub, stub_server
 
@@ -15,7 +16,10 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": M
 HEADERS = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stub() -> AsyncIterator[Stub]:
     async with stub_server(body_bytes=100_000) as serving:
         yield serving

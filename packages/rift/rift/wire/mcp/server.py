@@ -207,9 +207,10 @@ class McpServer:
             raise
 
     def _unknown(self, name: str) -> str:
-        names = [tool.name for tool in self._registry]
-        close = get_close_matches(name[:80], names, n=3) or names
-        return f"Unknown tool: Rift has no tool of that name. It has {', '.join(close)}."
+        close = get_close_matches(name[:80], [tool.name for tool in self._registry], n=3)
+        return "Unknown tool: " + (
+            f"did you mean {' or '.join(close)}?" if close else "tools/list names those there are."
+        )
 
 
 class _Report:
