@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal, Retry
 from rift.people.model import Member, Membership, Role
 from rift.repos.decide import (
     changes,
@@ -231,37 +231,50 @@ def test_a_branch_of_an_unread_origin_is_refused_with_what_went_wrong() -> None:
 
 
 def test_a_box_starts_from_the_watched_head() -> None:
-    assert decide_head(APP, "main", [watch(warm=3)], False, "personal") == WatchedHead(APP, "main", HEAD, 3)
+    assert decide_head(APP, "main", [watch(warm=3)], False, "personal", NOW) == WatchedHead(APP, "main", HEAD, 3)
 
 
 WATCH = {"repo": "acme/app", "ref": "dev", "warm": 1}
 
 
 def test_an_unwatched_ref_names_the_watch_for_an_admin_to_call() -> None:
-    refusal = refused(decide_head(APP, "dev", [watch("main")], True, "personal"), "ref_not_watched")
+    refusal = refused(decide_head(APP, "dev", [watch("main")], True, "personal", NOW), "ref_not_watched")
     assert refusal.mends == (Call("rift_watch", WATCH),)
     assert "Watched: main." in refusal.sentence
 
 
 def test_an_unwatched_ref_names_the_watch_for_a_member_to_ask_an_admin_for() -> None:
-    refusal = refused(decide_head(APP, "dev", [], False, "acme"), "ref_not_watched")
+    refusal = refused(decide_head(APP, "dev", [], False, "acme", NOW), "ref_not_watched")
     assert refusal.mends == (Ask("an admin of acme", 'rift_watch {"repo": "acme/app", "ref": "dev", "warm": 1}'),)
     assert "No ref of it is watched." in refusal.sentence
 
 
 def test_a_watched_ref_without_a_branch_says_that_the_branch_is_missing() -> None:
-    refusal = refused(decide_head(APP, "main", [watch(head=None)], True, "personal"), "watched_ref_gone")
+    refusal = refused(decide_head(APP, "main", [watch(head=None)], True, "personal", NOW), "watched_ref_gone")
     assert isinstance(refusal.mends[0], Ask)
     assert refusal.mends[1] == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
 
 
 def test_a_failure_at_the_head_is_told_whole_with_the_call_that_tries_again() -> None:
     text = "line 1\nline {2}\n" * 100
-    refusal = refused(decide_head(APP, "main", [watch(failure=text, warm=2)], True, "personal"), "head_failed")
+    refusal = refused(decide_head(APP, "main", [watch(failure=text, warm=2)], True, "personal", NOW), "head_failed")
     assert text in refusal.sentence
     assert refusal.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
-    member = refused(decide_head(APP, "main", [watch(failure=text)], False, "acme"), "head_failed")
+    member = refused(decide_head(APP, "main", [watch(failure=text)], False, "acme", NOW), "head_failed")
     assert isinstance(member.mends[0], Ask)
+
+
+def test_a_failure_answers_for_a_minute_and_then_a_box_is_tried_again() -> None:
+    failed = [watch(failure="disk full")]
+    refusal = refused(decide_head(APP, "main", failed, True, "personal", NOW + timedelta(seconds=20)), "head_failed")
+    assert refusal.mends[-1] == Retry(40.0)
+    later = decide_head(APP, "main", failed, True, "personal", NOW + timedelta(seconds=60))
+    assert later == WatchedHead(APP, "main", HEAD, 1)
+
+
+def test_warm_boxes_that_run_are_given_although_another_one_failed() -> None:
+    failed = [watch(failure="disk full", ready=1)]
+    assert decide_head(APP, "main", failed, True, "personal", NOW) == WatchedHead(APP, "main", HEAD, 1)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +349,7 @@ def test_an_empty_repository_a_gone_branch_and_a_failed_head_are_gaps_each_with_
 
 
 def test_ready_names_the_task_and_then_the_box_at_the_ref_with_the_most_ready() -> None:
-    task, box = decide_ready([org(view(watch("dev"), watch("main", ready=2), watch("bad", ready=9, failure="x")))])
+    task, box = decide_ready([org(view(watch("dev"), watch("main", ready=2), watch("bad", failure="x")))])
     assert task.tool == "rift_task_new"
     assert box == Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": "acme/app", "ref": "main"})
 

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -107,14 +108,15 @@ async def find_repo(tx: Tx, caller: Caller, asked: str) -> tuple[Repo, Membershi
     return (repo, member) if member else refusals.no_such_repository(asked, ())
 
 
-async def find_watched(tx: Tx, caller: Caller, repo: str, ref: str) -> WatchedHead | Refusal:
+async def find_watched(tx: Tx, deps: Deps, caller: Caller, repo: str, ref: str) -> WatchedHead | Refusal:
     """What a new box of `ref` starts from. Until the transaction ends the ref stays watched. Source: rift_vm_new."""
     found = await find_repo(tx, caller, repo)
     if isinstance(found, Refusal):
         return found
     one, member = found
     await store.keep_watch(tx, one.id, ref_of(ref))
-    return decide_head(one, ref_of(ref), await store.watches(tx, [one.id]), member.admin, member.name)
+    watches = await store.watches(tx, [one.id])
+    return decide_head(one, ref_of(ref), watches, member.admin, member.name, deps.clock.now())
 
 
 async def may_reach(tx: Tx, user: str, repo: str) -> bool:
@@ -128,11 +130,6 @@ async def repo_by_id(tx: Tx, id: str) -> Repo | None:
 
 
 # What pools ask ------------------------------------------------------------
-
-
-async def all_watches(tx: Tx) -> list[Watch]:
-    """Every watched ref there is, with its head and how many boxes are ready."""
-    return await store.all_watches(tx)
 
 
 async def watch_of(tx: Tx, repo: str, ref: str) -> Watch | None:
@@ -316,8 +313,10 @@ async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
             synced = await sync_repo(deps, repo.id, thorough=True)
             if synced is None:
                 return Synced(repo, (), "it is not there any more")
-            if not synced.skipped or deps.clock.monotonic() > deadline:
+            if not synced.skipped:
                 return synced
+            if deps.clock.monotonic() > deadline:
+                return replace(synced, failure=f"another process has been reading it for {SYNC_WAITS:g} s")
             await looked.wait(1.0)
 
 

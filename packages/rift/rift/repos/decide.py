@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
@@ -15,6 +16,9 @@ from rift.repos.refusals import spelled
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
+
+FAILURE_ANSWERS = timedelta(seconds=60)
+"""How long a failure at a head answers for new boxes before another one is tried."""
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 """What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
@@ -110,15 +114,22 @@ def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal
     return refusals.no_such_ref(repo, ref, warm, close_to(ref, list(heads)), sorted(heads)[:BRANCHES_TOLD])
 
 
-def decide_head(repo: Repo, ref: str, watches: Sequence[Watch], admin: bool, org: str) -> WatchedHead | Refusal:
-    """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name to the caller."""
+def decide_head(
+    repo: Repo, ref: str, watches: Sequence[Watch], admin: bool, org: str, now: datetime
+) -> WatchedHead | Refusal:
+    """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name to the caller.
+
+    A failure at the head answers for a minute; then a box is tried again, for what failed may have been the machine's
+    fault. Where warm boxes run all the same, they are given.
+    """
     watch = next((one for one in watches if one.ref == ref), None)
     if watch is None:
         return refusals.not_watched(repo, ref, admin, org, [one.ref for one in watches][:BRANCHES_TOLD])
     if watch.head is None:
         return refusals.no_head(repo, ref, admin, org)
-    if watch.failure is not None:
-        return refusals.failed_head(repo, watch, admin, org)
+    rested = now - watch.failure_at if watch.failure_at else FAILURE_ANSWERS
+    if not claimable(watch) and rested < FAILURE_ANSWERS:
+        return refusals.failed_head(repo, watch, admin, org, (FAILURE_ANSWERS - rested).total_seconds())
     return WatchedHead(repo, ref, watch.head, watch.warm)
 
 
@@ -129,8 +140,8 @@ def changes(before: Heads, after: Heads) -> tuple[Change, ...]:
 
 
 def claimable(watch: Watch) -> bool:
-    """Whether a box can be had at this ref."""
-    return watch.head is not None and watch.failure is None
+    """Whether a box can be had at this ref, as far as is known."""
+    return watch.head is not None and (watch.failure is None or watch.ready > 0)
 
 
 def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keel.refusal import Ask, Call, Refusal, kind
+from keel.refusal import Ask, Call, Refusal, Retry, kind
 from rift.names import PERSONAL
 from rift.people.refusals import OPERATOR
 from rift.repos.model import Repo, Watch
@@ -83,12 +83,13 @@ def no_head(repo: Repo, ref: str, admin: bool, org: str) -> Refusal:
     )
 
 
-def failed_head(repo: Repo, watch: Watch, admin: bool, org: str) -> Refusal:
-    """The last failure at the head, whole. Watching the ref again makes Rift try again."""
+def failed_head(repo: Repo, watch: Watch, admin: bool, org: str, seconds: float) -> Refusal:
+    """The last failure at the head, whole. It is tried again in so many seconds, or when the ref is watched again."""
     again = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
     return _FAILED_HEAD(
         again if admin else Ask(f"an admin of {org}", f"{spelled(again)}, which tries again"),
         Ask("the user", f"push a commit that mends it to {watch.ref}"),
+        Retry(seconds),
         note=f"boxes of {repo.full} at {watch.ref} cannot be made: {watch.failure}",
         repo=repo.full,
         ref=watch.ref,

@@ -128,11 +128,6 @@ async def watches(tx: Tx, repos: Sequence[str]) -> list[Watch]:
     )
 
 
-async def all_watches(tx: Tx) -> list[Watch]:
-    """Every watched ref there is."""
-    return await tx.all(Watch, _WATCHES + "ORDER BY w.repo, w.ref")
-
-
 async def watch(tx: Tx, repo: str, ref: str) -> Watch | None:
     """One watched ref."""
     return await tx.one(Watch, _WATCHES + "WHERE w.repo = %(repo)s AND w.ref = %(ref)s", {"repo": repo, "ref": ref})
