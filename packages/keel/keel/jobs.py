@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import structlog
 from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from psycopg import OperationalError
+from psycopg_pool import PoolTimeout
 
 from keel.db import Json, Tx, UniqueViolation
 
@@ -21,7 +25,7 @@ log = structlog.get_logger()
 Deps = TypeVar("Deps")
 
 HEARTBEAT_SECONDS = 3.0
-DEAD_AFTER_SECONDS = 15.0
+DEAD_AFTER_SECONDS = 20.0
 """A worker unheard for so long is dead: the jobs it was doing are queued again."""
 
 
@@ -91,16 +95,26 @@ class Jobs(Generic[Deps]):
         self._app.periodic(cron=f"* * * * * */{seconds}")(task)
 
     async def work(self, deps: Deps, *, at_once: int = 8) -> None:
-        """Work until cancelled, `at_once` jobs at a time. Jobs of a worker that died are taken up again."""
+        """Work until cancelled, `at_once` jobs at a time. Jobs of a worker that died are taken up again.
+
+        A database that goes away ends nothing: it is logged, and the work begins again once it is back.
+        """
         self._deps = deps
-        async with self._app.open_async():
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._recover())
-                group.create_task(
-                    self._app.run_worker_async(
-                        concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
-                    )
+        while True:
+            try:
+                await self._work(at_once)
+            except* (ConnectorException, OperationalError, PoolTimeout) as away:
+                log.error("jobs.database_away", errors=[str(error.__cause__ or error) for error in away.exceptions])
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _work(self, at_once: int) -> None:
+        async with self._app.open_async(), asyncio.TaskGroup() as group:
+            group.create_task(self._recover())
+            group.create_task(
+                self._app.run_worker_async(
+                    concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
                 )
+            )
 
     def _ready(self) -> Deps:
         if self._deps is None:
@@ -111,5 +125,6 @@ class Jobs(Generic[Deps]):
         while True:
             for stalled in await self._app.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER_SECONDS):
                 log.warning("jobs.taken_up_again", job=stalled.task_name, id=stalled.id)
-                await self._app.job_manager.retry_job(stalled)
+                with suppress(ConnectorException):  # it ended after all: its worker was slow, not dead
+                    await self._app.job_manager.retry_job(stalled)
             await asyncio.sleep(HEARTBEAT_SECONDS)
