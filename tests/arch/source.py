@@ -106,7 +106,7 @@ def modules(*packages: str) -> tuple[Source, ...]:
 
 
 @cache
-def tests() -> tuple[Source, ...]:
+def files_of_tests() -> tuple[Source, ...]:
     """Every Python file of the tests and benches."""
     paths = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")])
     return tuple(Source(path, path.relative_to(ROOT).as_posix()) for path in paths)

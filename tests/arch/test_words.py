@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from tests.arch.source import ROOT, Source, modules, tests
+from tests.arch.source import ROOT, Source, files_of_tests, modules
 
 LINES_MOST = 400
 WORDS_LEAST = 4
@@ -31,14 +31,18 @@ def functions(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_no_file_grows_to_take_everything() -> None:
-    long = {source.place: lines for source in (*modules(), *tests()) if (lines := source.text.count("\n")) > LINES_MOST}
+    long = {
+        source.place: lines
+        for source in (*modules(), *files_of_tests())
+        if (lines := source.text.count("\n")) > LINES_MOST
+    }
     assert long == {}
 
 
 def test_the_name_of_a_test_is_a_sentence() -> None:
     short = [
         f"{source.place}:{function.lineno} {function.name}"
-        for source in tests()
+        for source in files_of_tests()
         for function in functions(source)
         if function.name.startswith("test_") and len(function.name.split("_")) - 1 < WORDS_LEAST
     ]
@@ -47,7 +51,7 @@ def test_the_name_of_a_test_is_a_sentence() -> None:
 
 def test_an_exception_to_a_rule_names_the_rule_and_its_reason() -> None:
     bare = []
-    for source in (*modules(), *tests()):
+    for source in (*modules(), *files_of_tests()):
         for line, comment in comments(source):
             found = EXCEPTION.search(comment)
             if (
@@ -61,7 +65,7 @@ def test_an_exception_to_a_rule_names_the_rule_and_its_reason() -> None:
 
 def test_a_test_that_is_skipped_says_why() -> None:
     silent = []
-    for source in tests():
+    for source in files_of_tests():
         for node in ast.walk(source.tree):
             if not isinstance(node, ast.Call):
                 continue
@@ -77,7 +81,7 @@ def test_a_test_that_is_skipped_says_why() -> None:
 def test_our_own_code_is_never_mocked() -> None:
     wrong = [
         f"{source.place} imports {name}"
-        for source in tests()
+        for source in files_of_tests()
         for name in source.imports
         if name.startswith(("unittest.mock", "pytest_mock", "mock."))
     ]
@@ -86,7 +90,7 @@ def test_our_own_code_is_never_mocked() -> None:
 
 def test_no_test_waits_for_a_time_instead_of_a_condition() -> None:
     wrong = []
-    for source in tests():
+    for source in files_of_tests():
         if source.place.startswith("bench/"):
             continue
         looping = {id(node) for loop in ast.walk(source.tree) if isinstance(loop, ast.While) for node in ast.walk(loop)}
