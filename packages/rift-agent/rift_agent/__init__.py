@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 def build(target: Path) -> Path:
     """Writes the agent as one uncompressed zipapp to `target`, in place of what was there, and returns `target`.
 
-    Beside each source lies its bytecode for the interpreter that builds; another one ignores it and compiles the source.
-    What is imported in here is imported here alone: the agent itself must not pay for it.
+    Beside each source lies its bytecode (without docstrings) for the interpreter that builds; another one compiles the
+    source. What is imported in here is imported here alone: the agent itself must not pay for it.
     """
     import os
     import py_compile
@@ -28,8 +28,14 @@ def build(target: Path) -> Path:
             shutil.copyfile(source, copy)
             os.utime(copy, (1577836800, 1577836800))  # a zip keeps local times: one fixed time makes equal builds equal
             shown = f"rift_agent/{source.name}"
-            py_compile.compile(str(copy), cfile=str(copy) + "c", dfile=shown, doraise=True, optimize=0,
-                               invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+            py_compile.compile(
+                str(copy),
+                cfile=str(copy) + "c",
+                dfile=shown,
+                doraise=True,
+                optimize=2,
+                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+            )
         draft = target.with_name(f".{target.name}.{os.getpid()}")
         zipapp.create_archive(package.parent, draft, main=f"{__name__}.__main__:main", compressed=False)
         os.chmod(draft, 0o644)

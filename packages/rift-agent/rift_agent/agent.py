@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import collections
 import os
 import selectors
@@ -12,16 +13,16 @@ from rift_agent import control, jail, messages
 from rift_agent.commands import Commands
 from rift_agent.config import BadConfig, Config, load
 from rift_agent.jail import NoJail
+from rift_agent.log import say
 from rift_agent.power import Power
 from rift_agent.spool import Spools
 from rift_agent.uplink import Uplink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from typing import Any, Callable
 
-ASK_LIMIT = 1 << 20    # bytes one answer to an ask gives at most
+ASK_LIMIT = 1 << 20  # bytes one answer to an ask gives at most
 STDERR_KEPT = 4096
 
 
@@ -70,9 +71,9 @@ class Agent:
         self._commands: Commands | None = None
         self._stderr = b""
         self._up = False
-        self._closing = False       # the jail is gone; what happened is still being told
+        self._closing = False  # the jail is gone; what happened is still being told
         self._exit: int | None = None
-        self._quitting: list[threading.Event] = []
+        self._quitting: list[tuple[_thread.LockType, _thread.LockType]] = []
 
     def run(self) -> int:
         """Until the box is over (0), somebody ends the agent (0), or the jail fails (1)."""
@@ -93,12 +94,16 @@ class Agent:
                     key.data()
         if self._jail and not self._closing:
             self._jail.kill()
-        for done in self._quitting:
-            done.set()
+        for gone, told in self._quitting:
+            gone.release()
+            told.acquire(timeout=1)
         return self._exit
 
     def _watch(self, fd: int, ready: Callable[[], None]) -> None:
         self._selector.register(fd, selectors.EVENT_READ, ready)
+
+    def _unwatch(self, fd: int) -> None:
+        self._selector.unregister(fd)
 
     def _make_jail(self) -> None:
         running = self._jail = jail.Running(self._config, self._archive)
@@ -106,16 +111,17 @@ class Agent:
         running.settled()
         self._power.jail = running.processes
         self._commands = Commands(
-            self._config.box, running, self._spools, self._uplink.tell, self._watch, self._selector.unregister
+            self._config.box, running, self._spools, self._uplink.tell, self._watch, self._unwatch
         )
         self._watch(running.socket.fileno(), self._hear)
         jail.start(running, self._config)
 
     def _hear(self) -> None:
         """One message of the init, or its end."""
-        assert self._jail and self._commands
+        assert self._jail
+        assert self._commands
         try:
-            message = messages.receive(self._jail.socket)  # type: ignore[arg-type]
+            message = messages.receive(self._jail.socket)
         except (messages.Malformed, BlockingIOError):
             return
         if message is None:
@@ -180,12 +186,12 @@ class Agent:
                 "open": self._commands.numbers() if self._commands else [],
             }  # fmt: skip
         if order["op"] == "quit":
-            import threading
-
-            done = threading.Event()
-            self._mailbox.put("quit", done)
-            done.wait()
-            return {}
+            gone, told = _thread.allocate_lock(), _thread.allocate_lock()
+            gone.acquire()
+            told.acquire()
+            self._mailbox.put("quit", (gone, told))
+            gone.acquire()
+            return {"then": told.release}
         raise ValueError(f"no such op: {order['op']!r}")
 
     def _read_stderr(self) -> None:
@@ -209,14 +215,16 @@ class Agent:
                 self._read_stderr()
             said = self._stderr.decode("utf-8", "replace").strip()
             reason = f"{reason} (exit {code})" + (f": {said}" if said else "")
-        print(reason, file=sys.stderr, flush=True)
+        say(reason)
         if self._commands:
             self._commands.end_all(f"the jail ended: {reason}")
         self._uplink.tell({"type": "failed", "reason": reason})
 
 
 def run(path: str) -> int:
-    """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over or ended, 1 no jail, 2 no configuration."""
+    """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over or ended, 1 no jail, 2 no
+    configuration.
+    """
     try:
         config = load(path)
         archive = os.path.abspath(sys.argv[0])
@@ -225,7 +233,7 @@ def run(path: str) -> int:
             file.write(f"{os.getpid()}\n")
         agent = Agent(config, archive)
     except (BadConfig, OSError) as error:
-        print(f"the agent cannot start: {error}", file=sys.stderr, flush=True)
+        say(f"the agent cannot start: {error}")
         return 2
     code = agent.run()
     os._exit(code)  # the other threads are waiting for the network; there is nothing left to tidy

@@ -1,7 +1,8 @@
 """One command from its start to its one ended event, and the commands of a box together.
 
-A command ends when its shell exits: what is in the pipe at that moment is its output's end. What still holds the pipe lives on; its
-bytes are read and dropped. A timeout or a stop ends all the command's processes: TERM, after 5 s KILL, looked at until none is left.
+A command ends when its shell exits: what is in the pipe at that moment is its output's end. What still holds the pipe
+lives on; its bytes are read and dropped. A timeout or a stop ends all the command's processes: TERM, after 5 s KILL,
+looked at until none is left.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import fcntl
 import os
 import signal
 import struct
-import termios
 import time
 
 from rift_agent import files, messages
@@ -30,30 +30,31 @@ if TYPE_CHECKING:
     Watch = Callable[[int, Callable[[], None]], None]
 
 TAIL = 8192
-LONG_TEXT = 32768      # bytes; a longer command's text goes in a file, being too long for a message or an argument
+LONG_TEXT = 32768  # bytes; a longer command's text goes in a file, being too long for a message or an argument
 PIPE_SIZE = 1 << 20
-GRACE = 5.0            # seconds between TERM and KILL, and from KILL to giving up
+GRACE = 5.0  # seconds between TERM and KILL, and from KILL to giving up
 _CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
+_FIONREAD = 0x541B  # in `termios`, which would cost 250 KiB for this one number
 _FOREVER = float("inf")
 
 
 class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
-    __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status", "tail",
-                 "termed", "timeout")  # fmt: skip
+    __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status",
+                 "tail", "termed", "timeout")  # fmt: skip
 
     def __init__(self, n: int, kind: str, timeout: int, spool: Spool, output: int) -> None:
         self.n = n
         self.kind = kind
         self.timeout = timeout
         self.spool = spool
-        self.output = output      # our end of its pipe, -1 once every writer has closed theirs
+        self.output = output  # our end of its pipe, -1 once every writer has closed theirs
         self.due = time.monotonic() + timeout
-        self.inner = 0            # its first process, as the jail numbers it
+        self.inner = 0  # its first process, as the jail numbers it
         self.status: int | None = None
-        self.cause = ""           # why it is being ended, once it is
+        self.cause = ""  # why it is being ended, once it is
         self.kill_at = _FOREVER
         self.pause = 0.0
         self.termed: set[int] = set()
@@ -103,7 +104,7 @@ class Commands:
         except (OSError, ValueError) as error:
             self._end(command, f"it could not be started: {error}")
         else:
-            self._watch(output, lambda: self._drain(command))
+            self._watch(output, lambda: self._ready(command))
         finally:
             for fd in fds:
                 os.close(fd)
@@ -192,6 +193,9 @@ class Commands:
         if self._jail.processes:
             self._jail.processes.signal(process, number)
 
+    def _ready(self, command: Command) -> None:
+        self._drain(command)
+
     def _drain(self, command: Command, limit: int = _CHUNK) -> int:
         """Reads once, up to `limit` bytes, and keeps them while the command is open. Returns how many."""
         if command.output < 0:
@@ -219,7 +223,7 @@ class Commands:
         """The one terminal event, after what is in the pipe now. `instead`: the reason of an end without an exit code."""
         waiting = 0
         if command.output >= 0:
-            (waiting,) = struct.unpack("i", fcntl.ioctl(command.output, termios.FIONREAD, b"\0\0\0\0"))
+            (waiting,) = struct.unpack("i", fcntl.ioctl(command.output, _FIONREAD, b"\0\0\0\0"))
         while waiting > 0:
             count = self._drain(command, min(waiting, _CHUNK))
             if not count:

@@ -1,12 +1,14 @@
-"""The driver's socket, on the same host: one line of JSON in, one out. Only root and the agent's own user are answered."""
+"""The driver's socket, on the same host: one line of JSON in, one out. Only root and the agent's own user are
+answered.
+"""
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import socket
 import struct
-import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,12 +39,15 @@ def listen() -> socket.socket:
 
 
 def accept(sock: socket.socket, answer: Answer) -> None:
-    """Serves one caller in a thread of its own: parking may take seconds, and the loop has other work."""
+    """Serves one caller in a thread of its own: parking may take seconds, and the loop has other work.
+
+    `answer` makes the reply to an order; a function under its key "then" is called once the reply has been sent.
+    """
     try:
         caller, _ = sock.accept()
     except BlockingIOError:
         return
-    threading.Thread(target=_serve, args=(caller, answer), daemon=True).start()
+    _thread.start_new_thread(_serve, (caller, answer))
 
 
 def _serve(caller: socket.socket, answer: Answer) -> None:
@@ -55,9 +60,11 @@ def _serve(caller: socket.socket, answer: Answer) -> None:
         try:
             with caller.makefile("rb") as lines:
                 for line in iter(lambda: lines.readline(LINE_LIMIT), b""):
-                    caller.settimeout(None)
-                    caller.sendall(json.dumps(_reply(line, answer)).encode() + b"\n")
-                    caller.settimeout(PATIENCE)
+                    reply = _reply(line, answer)
+                    then = reply.pop("then", None)
+                    caller.sendall(json.dumps(reply).encode() + b"\n")
+                    if then:
+                        then()
         except OSError:
             pass
 

@@ -13,11 +13,15 @@ TEXT_LIMIT = 65536
 IMAGE_LIMIT = 1 << 20
 ANSWER_LIMIT = IMAGE_LIMIT + 4096  # bytes of a whole answer
 
-_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"))
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)  # fmt: skip
 _OTHERS = (
     (b"%PDF-", "application/pdf"), (b"PK\x03\x04", "application/zip"), (b"\x1f\x8b", "application/gzip"),
     (b"BZh", "application/x-bzip2"), (b"\xfd7zXZ\0", "application/x-xz"), (b"\x28\xb5\x2f\xfd", "application/zstd"),
-    (b"\x7fELF", "application/x-elf"), (b"SQLite format 3\0", "application/vnd.sqlite3"), (b"\0asm", "application/wasm"),
+    (b"\x7fELF", "application/x-elf"), (b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (b"\0asm", "application/wasm"),
     (b"OggS", "audio/ogg"), (b"fLaC", "audio/flac"), (b"ID3", "audio/mpeg"), (b"wOF2", "font/woff2"),
 )  # fmt: skip
 _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),

@@ -1,12 +1,12 @@
 """Process 1 of the jail: starts what the agent asks for, reaps everything, tells how it ended. It decides nothing.
 
-It imports little, because an idle box keeps it in memory. It makes itself non-dumpable, so that the commands, which run as the same
-user, cannot look into it or take its socket; the agent believes nothing it says all the same.
+It imports little, because an idle box keeps it in memory. It makes itself non-dumpable, so that the commands, which
+run as the same user, cannot look into it or take its socket; the agent believes nothing it says all the same.
 """
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # `signal` without its enums
 import _socket
 import os
 import select
@@ -15,7 +15,8 @@ from rift_agent import messages
 
 PROXY_PORT = 3128
 _STDIN, _STDOUT, _STDERR, _TEXT = 0, 1, 2, 9
-# A text too long for one argument comes as descriptor 9. The shell reads it whole, closes 9, and runs it with no variable left behind.
+# A text too long for one argument comes as descriptor 9. The shell reads it whole, closes 9, and runs it with no
+# variable left behind.
 _LONG = 'set -- "$(cat <&9)"; exec 9<&-; eval "shift\n$1"'
 _PR_SET_DUMPABLE = 4
 
@@ -79,7 +80,9 @@ class Init:
             os.close(fd)
 
     def _bash(self, message: messages.Message) -> int:
-        """Fields: RIFT_COMMAND's value, the text. Descriptors: the output, and the text where it is too long to be an argument."""
+        """Fields: RIFT_COMMAND's value, the text. Descriptors: the output, and the text where it is too long to be an
+        argument.
+        """
         self._enter()
         shell = next((path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh")
         output, *text = message.fds
@@ -150,8 +153,12 @@ def _listener() -> int:
 
 
 def _hide() -> None:
-    """Non-dumpable: /proc/1/mem, /proc/1/fd and ptrace are closed to the jail's user. Nothing is served if it cannot be."""
-    import ctypes
+    """Non-dumpable: /proc/1/mem, /proc/1/fd and ptrace are closed to the jail's user. Nothing is served if it cannot
+    be.
+    """
+    import _ctypes  # what `ctypes` stands on, at half its memory
 
-    if ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+    program = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
+    prctl = _ctypes.dlsym(program, "prctl")
+    if _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0)):
         raise OSError("the init cannot hide itself")

@@ -6,9 +6,10 @@ import json
 import os
 import signal
 import socket
-import sys
 
+from rift_agent import __main__ as program
 from rift_agent import messages, seccomp
+from rift_agent.log import say
 from rift_agent.processes import Jail
 
 TYPE_CHECKING = False
@@ -40,12 +41,14 @@ def arguments(config: Config, archive: str) -> list[str]:
 
 
 class Running:
-    """A jail that has been started: `pid` of bwrap, `socket` to its init, `stderr` of both, `processes` once it is known."""
+    """A jail that has been started: `pid` of bwrap, `socket` to its init, `stderr` of both, `processes` once it is
+    known.
+    """
 
     def __init__(self, config: Config, archive: str) -> None:
         """Starts bwrap. Raises NoJail; a jail that fails later shows by the end of `socket`."""
         if os.geteuid() == 0 and config.uid <= 0:
-            raise NoJail("the agent runs as root and agent.json names no uid: a jail's user must never be the host's root")
+            raise NoJail("the agent runs as root and agent.json names no uid: a jail must never be the host's root")
         self.processes: Jail | None = None
         self.socket, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.setblocking(False)
@@ -58,7 +61,7 @@ class Running:
         if filter_fd is not None:
             fds.append(filter_fd)
             words += ["--seccomp", str(filter_fd)]
-        words += ["--", config.python, "-I", "-S", INSIDE, "init", str(inner.fileno())]
+        words += ["--", *program.words(config.python, INSIDE, "init", str(inner.fileno()))]
         self.pid = os.fork()
         if self.pid == 0:
             _become(config, words, fds, stderr)
@@ -121,7 +124,7 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
                 with open(f"{config.cgroup}/cgroup.procs", "w", encoding="ascii") as file:
                     file.write("0")
             except OSError as error:
-                print(f"the box's cgroup cannot be joined: {error}", file=sys.stderr, flush=True)
+                say(f"the box's cgroup cannot be joined: {error}")
         if config.uid > 0 and os.geteuid() == 0:
             os.setgroups([])
             os.setresgid(config.uid, config.uid, config.uid)
@@ -135,6 +138,6 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
             signal.signal(number, signal.SIG_DFL)
         os.execvp(words[0], words)
     except BaseException as error:
-        os.write(2, f"bwrap cannot be started: {error}\n".encode())
+        os.write(2, f"{words[0]} cannot be started: {error}\n".encode())
     finally:
         os._exit(127)

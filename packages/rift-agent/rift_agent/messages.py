@@ -1,7 +1,7 @@
 """What the agent and the init inside its jail say to each other: one SEQPACKET message each, bounded, never JSON.
 
-A message is a kind, a command number and a few byte strings; descriptors ride beside it. Both sides use this file; the agent reads
-with `receive`, which never raises on what a hostile init may send.
+A message is a kind, a command number and a few byte strings; descriptors ride beside it. Both sides use this file; the
+agent reads with `receive`, which never raises on what a hostile init may send.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETUP, BASH, READ, WRITE = 1, 2, 3, 4
 # init → agent
 READY, STARTED, ENDED, REFUSED = 17, 18, 19, 20
 
-LIMIT = 65536          # bytes of one message
+LIMIT = 65536  # bytes of one message
 MOST_FIELDS = 512
 MOST_DESCRIPTORS = 4
 _HEAD = struct.Struct("!BQH")
@@ -34,7 +34,9 @@ class Malformed(Exception):
 
 
 class Message:
-    """One message: `kind`, the command's number `n` (0 where it is about none), `fields`, and `fds` now owned by the reader."""
+    """One message: `kind`, the command's number `n` (0 where it is about none), `fields`, and `fds` now owned by the
+    reader.
+    """
 
     __slots__ = ("fds", "fields", "kind", "n")
 
@@ -95,7 +97,8 @@ def send(sock: Socket, kind: int, n: int = 0, fields: list[bytes] | None = None,
 def receive(sock: Socket) -> Message | None:
     """The next message, or None when the other side is gone.
 
-    Raises Malformed for one that is none (its descriptors are closed) and BlockingIOError when there is nothing to read.
+    Raises Malformed for one that is none (its descriptors are closed) and BlockingIOError when there is nothing to
+    read.
     """
     room = struct.calcsize("N") * 2 + struct.calcsize("i") * MOST_DESCRIPTORS
     try:

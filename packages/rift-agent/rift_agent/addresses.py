@@ -1,0 +1,61 @@
+"""The addresses a jail's proxy never connects to: the host itself, its networks, and everything that is not the public
+internet.
+
+Our own table, because what the standard library calls "global" differs between its versions. An address that carries
+another (IPv4-mapped, NAT64, 6to4) is judged by the one it carries.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+_BARRED_4 = tuple(
+    (ipaddress.IPv4Network(network), name)
+    for network, name in (
+        ("0.0.0.0/8", "unspecified"), ("10.0.0.0/8", "private"), ("100.64.0.0/10", "private (shared by a carrier)"),
+        ("127.0.0.0/8", "loopback"), ("169.254.0.0/16", "link-local (cloud metadata)"), ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"), ("192.0.2.0/24", "reserved"), ("192.88.99.0/24", "reserved"),
+        ("192.168.0.0/16", "private"), ("198.18.0.0/15", "reserved"), ("198.51.100.0/24", "reserved"),
+        ("203.0.113.0/24", "reserved"), ("224.0.0.0/4", "multicast"), ("240.0.0.0/4", "reserved"),
+    )
+)  # fmt: skip
+_PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
+_BARRED_6 = tuple(
+    (ipaddress.IPv6Network(network), name)
+    for network, name in (
+        ("::/128", "unspecified"), ("::1/128", "loopback"), ("fe80::/10", "link-local"), ("fc00::/7", "private"),
+        ("fec0::/10", "private"), ("ff00::/8", "multicast"), ("2001::/23", "reserved"), ("2001:db8::/32", "reserved"),
+        ("3fff::/20", "reserved"),
+    )
+)  # fmt: skip
+_CARRIERS = (  # (network, how far right the IPv4 address in it stands)
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+
+
+def barred(address: str) -> str:
+    """What kind of address this is, if it is one no jail may reach; "" for one of the public internet. Never raises."""
+    try:
+        number = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return "unreadable"
+    if isinstance(number, ipaddress.IPv6Address):
+        for network, shift in _CARRIERS:
+            if number in network:
+                return barred(str(ipaddress.IPv4Address(int(number) >> shift & 0xFFFFFFFF)))
+        named = next((name for network, name in _BARRED_6 if number in network), "")
+        return named or ("" if number in _PUBLIC_6 else "reserved")
+    return next((name for network, name in _BARRED_4 if number in network), "")
+
+
+def listed(host: str, allow: list[str]) -> bool:
+    """Whether a host (lower case, no dot at its end) is on an allow list; `*.x.y` allows every name below x.y, not x.y
+    itself.
+    """
+    for entry in allow:
+        entry = entry.lower().rstrip(".")
+        if host == entry or (entry.startswith("*.") and host.endswith(entry[1:]) and len(host) > len(entry) - 1):
+            return True
+    return False
