@@ -106,6 +106,11 @@ async def find_org(tx: Tx, caller: Caller, name: str) -> Membership | Refusal:
     return refusals.no_such_org(name, known)
 
 
+def admin_only(place: Membership, ask: str) -> Refusal | None:
+    """Members read, admins change: None for an admin; a member learns what (`ask`) to ask one for."""
+    return None if place.admin else refusals.needs_admin(place.name, ask)
+
+
 async def find_owner(tx: Tx, email: str | None) -> tuple[User, Membership] | Refusal:
     """The person with this address (without one: the first platform admin) and their personal organization."""
     user = await store.find_user(tx, email.strip()) if email is not None else await store.first_admin(tx)

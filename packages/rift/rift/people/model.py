@@ -10,6 +10,9 @@ from rift.names import PERSONAL
 
 Role = Literal["member", "admin"]
 
+OPERATOR = "whoever runs this Rift"
+"""What a refusal calls the person who has a terminal on the server."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

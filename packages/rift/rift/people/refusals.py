@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keel.refusal import Ask, Call, Refusal, kind
-from rift.people.model import Membership
-
-OPERATOR = "whoever runs this Rift"
-"""The person who has a terminal on the server."""
+from rift.people.model import OPERATOR, Membership
 
 _BAD_EMAIL = kind("bad_email", "{email} is not an email address.")
 _USER_EXISTS = kind("user_exists", "{email} has an account already.")

@@ -18,7 +18,6 @@ from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
 from rift.people import actions as people
 from rift.people.model import Caller, Membership
-from rift.people.refusals import needs_admin
 from rift.repos import refusals, store
 from rift.repos.decide import (
     asked_for,
@@ -359,7 +358,7 @@ async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:
         return found
     one, member = found
     spelled = refusals.spelled(Call(call.tool, {**call.arguments, "repo": one.full}))
-    return one if member.admin else needs_admin(member.name, spelled)
+    return people.admin_only(member, spelled) or one
 
 
 async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
-from rift.people.refusals import OPERATOR
+from rift.people.model import OPERATOR
 from rift.repos import refusals
 from rift.repos.model import Change, Gap, Heads, OrgView, Repo, RepoView, Watch, WatchedHead
 from rift.repos.refusals import spelled

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keel.refusal import Ask, Call, Refusal, Retry, kind
 from rift.names import PERSONAL
-from rift.people.refusals import OPERATOR
+from rift.people.model import OPERATOR
 from rift.repos.model import Repo, Watch
 
 WARM_MOST = 100
