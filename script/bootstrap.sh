@@ -87,6 +87,9 @@ bootstrap() {
   # Everything to run is in an environment made for tests too.
   [ "$level" = runtime ] && stamped dev && return
   [ -e "$venv/stamp-dev" ] && level=dev
+  for path in "$here" "$venv" "$here/.venv.lock"; do
+    [ ! -e "$path" ] || [ -w "$path" ] || fail "$path is not yours to change, and needs to be set up anew; run this as its owner, or clone for yourself"
+  done
   if command -v flock >/dev/null 2>&1; then
     exec 9>"$here/.venv.lock"
     flock -n 9 || { echo "another script sets this checkout up; waiting for it"; flock 9; }
