@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -33,7 +34,7 @@ def declared(package: str) -> set[str]:
     """Distributions that a package of ours says it needs, for its extras too."""
     project = tomllib.loads((PACKAGES[package] / "pyproject.toml").read_text())["project"]
     lists = [project["dependencies"], *project.get("optional-dependencies", {}).values()]
-    return {plain(found[0]) for needs in sum(lists, []) if (found := re.match(r"[\w.-]+", needs))}
+    return {plain(found[0]) for needs in itertools.chain(*lists) if (found := re.match(r"[\w.-]+", needs))}
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
