@@ -74,7 +74,9 @@ class Tx:
     async def notify(self, *topics: str) -> None:
         """Tell every process that waits on a topic, once this transaction commits."""
         for topic in topics:
-            await self.connection.execute("SELECT pg_notify(%(channel)s, %(topic)s)", {"channel": CHANNEL, "topic": topic})
+            await self.connection.execute(
+                "SELECT pg_notify(%(channel)s, %(topic)s)", {"channel": CHANNEL, "topic": topic}
+            )
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
@@ -88,14 +90,24 @@ class Database:
 
     def __init__(self, url: str, *, size: int = 12) -> None:
         self.url = url
-        self._pool = AsyncConnectionPool(url, min_size=1, max_size=size, open=False, timeout=10.0, kwargs={"autocommit": True})
+        self._pool = AsyncConnectionPool(
+            url, min_size=1, max_size=size, open=False, timeout=10.0, kwargs={"autocommit": True}
+        )
 
     async def __aenter__(self) -> Self:
         await self._pool.open(wait=True)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self._pool.close()
+
+    @asynccontextmanager
+    async def look(self) -> AsyncIterator[Tx]:
+        """A connection without a transaction, for statements that only read: each is one trip and stands for itself."""
+        async with self._pool.connection() as connection:
+            yield Tx(connection)
 
     @asynccontextmanager
     async def tx(self) -> AsyncIterator[Tx]:

@@ -233,12 +233,17 @@ async def came_up(tx: Tx, deps: Deps, id: str, incarnation: int) -> None:
 
 
 async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
-    """A box of this incarnation cannot go on: its commands end, the watched ref remembers why, who waits is told."""
-    if await store.fail(tx, id, incarnation, reason):
-        box = await find(tx, id)
-        await store.end_commands(tx, id, f"the box failed: {reason}", deps.clock.now())
+    """A box of this incarnation cannot go on: its commands end, who waits is told.
+
+    One that never came up says something of its head: the watched ref remembers why.
+    """
+    box = await store.find_locked(tx, id)
+    if box is None or not await store.fail(tx, id, incarnation, reason):
+        return
+    await store.end_commands(tx, id, f"the box failed: {reason}", deps.clock.now())
+    if box.state == "starting":
         await repos.note_failure(tx, deps, box.repo, box.ref, box.commit, reason)
-        await tx.notify(f"box:{id}")
+    await tx.notify(f"box:{id}")
 
 
 async def _until_up(deps: Deps, id: str, deadline: Deadline, progress: Progress) -> Box:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 
 from keel.db import Tx
 from keel.refusal import Refusal
+from keel.signals import Subscription
 from rift.audit import Act, audited, refuse
 from rift.boxes import actions as boxes
 from rift.boxes.actions import Progress
@@ -15,7 +18,7 @@ from rift.boxes.decide import decide_command
 from rift.boxes.model import Box
 from rift.commands import refusals, store
 from rift.commands.decide import AskBox, Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
-from rift.commands.model import Answer, Command, CommandId, Kind, Piece, Told, Work
+from rift.commands.model import Answer, Command, CommandId, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import FILE_SECONDS, TAIL_BYTES, TAKE_WITHIN
@@ -40,6 +43,19 @@ class Wanted:
     content: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A box and some of its commands, as they stood at one moment."""
+
+    box: Box
+    commands: dict[int, Command]
+    at: datetime
+
+    def report(self, id: CommandId) -> Report:
+        """How one of them stood."""
+        return decide_report(id, self.commands.get(id.n), self.box.silent(self.at))
+
+
 async def run(
     deps: Deps,
     act: Act,
@@ -57,23 +73,28 @@ async def run(
     problem = decide_input(act.tool, wanted.input, wanted.content)
     if problem is not None:
         return await refuse(deps, act, problem)
-    async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task)
-        if isinstance(held, Refusal):
-            return row.said(held)
-        box = await boxes.pick(tx, deps, row, act.caller, held, vm)
-        if isinstance(box, Refusal):
-            return row.said(box)
-        decision = decide_command(box, await boxes.open_commands(tx, box.id))
-        if isinstance(decision, Refusal):
-            return row.said(decision)
-        n, now = box.next_command, deps.clock.now()
-        await store.insert(tx, box.id, n, wanted.kind, wanted.input, wanted.content, wanted.timeout, now, decision.wake)
-    if decision.wake:
-        await boxes.apply_power(deps, box.id)
-    id = CommandId(box.id, n)
-    await _until_one_ended(deps, box.id, [n], deadline.sooner(block_for), progress)
-    answers = await _answers(deps, [(id, 0)], deadline)
+    with ExitStack() as heard:
+        async with audited(deps, act) as (tx, row):
+            held = await tasks.admit(tx, deps, row, act.caller, task)
+            if isinstance(held, Refusal):
+                return row.said(held)
+            box = await boxes.pick(tx, deps, row, act.caller, held, vm)
+            if isinstance(box, Refusal):
+                return row.said(box)
+            decision = decide_command(box, await boxes.open_commands(tx, box.id))
+            if isinstance(decision, Refusal):
+                return row.said(decision)
+            n, now = box.next_command, deps.clock.now()
+            await store.insert(
+                tx, box.id, n, wanted.kind, wanted.input, wanted.content, wanted.timeout, now, decision.wake
+            )
+            signal = heard.enter_context(_hear(deps, box.id, [n]))
+        if decision.wake:
+            await boxes.apply_power(deps, box.id)
+        limit = deadline.sooner(block_for)
+        await signal.wait(limit.left())  # it cannot have ended before it was queued: the first look comes after
+        seen = await _until_one_ended(deps, box.id, [n], signal, limit, progress)
+    answers = await _answers(deps, seen, [(CommandId(box.id, n), 0)], deadline)
     return answers if isinstance(answers, Refusal) else answers[0]
 
 
@@ -99,8 +120,9 @@ async def output(
             return row.said(refusals.bad_id(wanted[0][0]) if box.code == "vm_unknown" else box)
         await boxes.use(tx, deps, box)
     numbers = [id.n for id, _ in parsed]
-    await _until_one_ended(deps, box.id, numbers, deadline.sooner(block_for), progress)
-    return await _answers(deps, parsed, deadline)
+    with _hear(deps, box.id, numbers) as signal:
+        seen = await _until_one_ended(deps, box.id, numbers, signal, deadline.sooner(block_for), progress)
+    return await _answers(deps, seen, parsed, deadline)
 
 
 async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, progress: Progress) -> Answer | Refusal:
@@ -126,10 +148,10 @@ async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, pro
         elif command is not None and command.state == "claimed":
             await store.want_stop(tx, box.id, parsed.n)
             await tx.notify(f"agent:{box.id}")
-    await _until_one_ended(deps, box.id, [parsed.n], deadline.sooner(STOP_SECONDS), progress)
-    box, found = await _look(deps, box.id, [parsed.n])
-    command = found.get(parsed.n)
-    report = decide_report(parsed, command, box.silent(deps.clock.now()))
+    with _hear(deps, box.id, [parsed.n]) as signal:
+        seen = await _until_one_ended(deps, box.id, [parsed.n], signal, deadline.sooner(STOP_SECONDS), progress)
+    command = seen.commands.get(parsed.n)
+    report = seen.report(parsed)
     return Answer(report, Piece("", 0, (command.size if command else 0) or 0), command.kind if command else "bash")
 
 
@@ -220,23 +242,27 @@ def _parse(wanted: Sequence[tuple[str, int]]) -> list[tuple[CommandId, int]] | R
     return refusals.several_boxes([str(id) for id, _ in parsed], count) if count > 1 else parsed
 
 
+def _hear(deps: Deps, box: str, numbers: Sequence[int]) -> AbstractContextManager[Subscription]:
+    return deps.signals.on(f"box:{box}", *(f"command:{CommandId(box, n)}" for n in numbers))
+
+
 async def _until_one_ended(
-    deps: Deps, box: str, numbers: Sequence[int], deadline: Deadline, progress: Progress
-) -> None:
-    topics = [f"command:{CommandId(box, n)}" for n in numbers]
-    with deps.signals.on(f"box:{box}", *topics) as signal:
-        while True:
-            found_box, found = await _look(deps, box, numbers)
-            silent = found_box.silent(deps.clock.now())
-            reports = [decide_report(CommandId(box, n), found.get(n), silent) for n in numbers]
-            if any(report.ended or report.status == "did not run" for report in reports) or deadline.left() <= 0:
-                return
-            await signal.wait(deadline.left())
-            await progress("; ".join(f"{report.id} {report.status}" for report in reports))
+    deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
+) -> Seen:
+    """Wait for the first of some commands to end; how all of them stand then, or when the time is over."""
+    while True:
+        seen = await _look(deps, box, numbers)
+        reports = [seen.report(CommandId(box, n)) for n in numbers]
+        if any(report.ended or report.status == "did not run" for report in reports) or deadline.left() <= 0:
+            return seen
+        await signal.wait(deadline.left())
+        await progress("; ".join(f"{report.id} {report.status}" for report in reports))
 
 
-async def _answers(deps: Deps, wanted: list[tuple[CommandId, int]], deadline: Deadline) -> list[Answer] | Refusal:
-    box, found = await _look(deps, wanted[0][0].box, [id.n for id, _ in wanted])
+async def _answers(
+    deps: Deps, seen: Seen, wanted: list[tuple[CommandId, int]], deadline: Deadline
+) -> list[Answer] | Refusal:
+    box, found = seen.box, seen.commands
     at_most = share(len(wanted))
     pieces = await asyncio.gather(
         *(_piece(deps, box, found.get(id.n), offset, at_most, deadline) for id, offset in wanted)
@@ -246,7 +272,7 @@ async def _answers(deps: Deps, wanted: list[tuple[CommandId, int]], deadline: De
         if isinstance(piece, Refusal):
             return piece
         command = found.get(id.n)
-        report = decide_report(id, command, box.silent(deps.clock.now()))
+        report = seen.report(id)
         if command is None:
             answers.append(Answer(report, piece))
         else:
@@ -313,7 +339,6 @@ def _reach(deps: Deps, box: Box) -> Reach:
     return "silent" if box.silent(deps.clock.now()) else "awake"
 
 
-async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> tuple[Box, dict[int, Command]]:
-    async with deps.db.tx() as tx:
-        found = await boxes.find(tx, box)
-        return found, await store.find(tx, box, numbers)
+async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> Seen:
+    async with deps.db.look() as tx:
+        return Seen(await boxes.find(tx, box), await store.find(tx, box, numbers), deps.clock.now())
