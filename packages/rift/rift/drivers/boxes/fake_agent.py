@@ -143,7 +143,9 @@ class FakeAgent:
                     self._commands[order["n"]] = command = _Command(order["n"], order)
                     self._group.create_task(self._play(command))
             for n in answer.get("stops", ()):
-                if n in self._commands:
+                if n in self._commands and self._commands[n].stop.is_set():
+                    await asyncio.sleep(BACKOFF_FIRST)  # it is wanted until its end is heard: do not ask all the while
+                elif n in self._commands:
                     self._commands[n].stop.set()
             for ask in answer.get("asks", ()):
                 await self._say("answers", self._answer(ask))

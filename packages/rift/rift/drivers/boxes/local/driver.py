@@ -38,14 +38,15 @@ class LocalBoxes:
 
     @outside_transactions
     async def start(self, spec: BoxSpec) -> Started:
-        host = await self._runtime.host()
-        async with self._locked(spec.box):
+        await asyncio.to_thread(places.make_data, self._config)
+        async with self._locked(spec.box):  # from here on, so that a later `destroy` waits for what this makes
+            host = await self._runtime.host()
             box = places.find_box(self._config, spec.box)
             if box is not None and await self._runs_already(box, spec):
                 return Started(await asyncio.to_thread(_lacks, box))
             if box is None or (box.uid is None and places.as_root()):
                 async with places.locked(self._config, "uids"):
-                    box = await asyncio.to_thread(places.make_box, self._config, spec.box)
+                    box = await asyncio.to_thread(places.make_box, self._config, spec.box, processes.living_uids)
             if box.uid is not None:
                 await asyncio.to_thread(_open_mirror, spec, self._config.group)
             return await self._launch(host, box, spec)
@@ -79,7 +80,7 @@ class LocalBoxes:
                         if answer.get("incarnation") == spec.incarnation:
                             return
                     except DriverError:
-                        if pid not in await asyncio.to_thread(processes.agents, box):
+                        if not processes.alive(pid, box):
                             break
                     await asyncio.sleep(0.01)
         except TimeoutError:
@@ -108,6 +109,8 @@ class LocalBoxes:
 
     @outside_transactions
     async def stop(self, box: str) -> None:
+        if not await asyncio.to_thread(self._config.boxes.is_dir):
+            return
         async with self._locked(box):
             found = places.find_box(self._config, box)
             if found is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,16 +93,17 @@ def find_box(config: LocalConfig, box: str) -> BoxDir | None:
     return BoxDir(path, found.st_uid if own else None)
 
 
-def make_box(config: LocalConfig, box: str) -> BoxDir:
-    """Make the box's folder, as root with the lowest host uid no other box has; the owner is the record of it.
+def make_box(config: LocalConfig, box: str, used: Callable[[], set[int]]) -> BoxDir:
+    """Make the box's folder, as root with a host uid no other box has; the owner is the record of it.
 
+    `used` tells the uids of living processes, which are left alone too: they may be another Rift's on this host.
     Call it with the lock of all uids held. Raises DriverError when all uids are taken.
     """
     found = find_box(config, box)
     if found is not None and (found.uid is not None or not as_root()):
         return found
     path = box_path(config, box)
-    uid = _free_uid(config) if as_root() else None
+    uid = _free_uid(config, used()) if as_root() else None
     with suppress(FileExistsError):  # as root: left by a start that ended before it had an owner
         path.mkdir(mode=0o700)
     if uid is not None:
@@ -108,10 +111,13 @@ def make_box(config: LocalConfig, box: str) -> BoxDir:
     return BoxDir(path, uid)
 
 
-def _free_uid(config: LocalConfig) -> int:
+def _free_uid(config: LocalConfig, taken: set[int]) -> int:
     with os.scandir(config.boxes) as entries:
-        taken = {entry.stat(follow_symlinks=False).st_uid for entry in entries}
-    for uid in range(config.first_uid, config.first_uid + config.uids):
+        taken = taken | {entry.stat(follow_symlinks=False).st_uid for entry in entries}
+    # Each data folder begins elsewhere, so that two of them seldom meet.
+    start = zlib.crc32(os.fsencode(config.data.resolve())) % config.uids
+    for step in range(config.uids):
+        uid = config.first_uid + (start + step) % config.uids
         if uid not in taken:
             return uid
     raise DriverError(f"All {config.uids} host uids from {config.first_uid} on belong to living boxes.")

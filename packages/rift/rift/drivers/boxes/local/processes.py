@@ -1,7 +1,7 @@
 """The host's process table, as far as it concerns boxes."""
 
 # These walk every process of the host: plain strings are several times quicker than paths.
-# ruff: noqa: PTH115, PTH119, PTH123, PTH208
+# ruff: noqa: PTH115, PTH116, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from rift.drivers.boxes.local.mounts import HOME
 from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.protocol import DriverError
 
@@ -34,15 +35,29 @@ def agent_of(box: BoxDir) -> int | None:
     return found[0] if found else None
 
 
+def alive(pid: int, box: BoxDir) -> bool:
+    """Whether a process that was just started for the box is still there. Its command line is no help yet: for a moment
+    in every exec it is empty.
+    """
+    return _uid(pid) == (os.geteuid() if box.uid is None else box.uid)
+
+
 def all_processes(box: BoxDir) -> list[int]:
     """Every process that belongs to the box: agent, jail, and what a crash left of them.
 
-    With a uid of its own: all processes of that uid. Else: its agent, and what lives in its mounts or its folder.
+    Its uid alone does not tell, as another Rift on this host may have given the same one to a box of its own.
     """
-    if box.uid is not None:
-        return [pid for pid in _pids() if _uid(pid) == box.uid]
-    me, mine, inside = os.geteuid(), os.getpid(), os.fsencode(box.path)
-    return [pid for pid in _pids() if pid != mine and _uid(pid) == me and _lives_in(pid, inside)]
+    owner, mine, inside = os.geteuid() if box.uid is None else box.uid, os.getpid(), os.fsencode(box.path)
+    try:
+        home = os.stat(box.path / "home")
+    except OSError:
+        home = None
+    return [pid for pid in _pids() if pid != mine and _uid(pid) == owner and _lives_in(pid, inside, home)]
+
+
+def living_uids() -> set[int]:
+    """The uids of all processes of this host."""
+    return {uid for uid in map(_uid, _pids()) if uid is not None}
 
 
 async def end_all(box: BoxDir, *, seconds: float) -> None:
@@ -109,8 +124,8 @@ def _is_agent(pid: int, settings: bytes, uid: int | None) -> bool:
     return _uid(pid) == (os.geteuid() if uid is None else uid)
 
 
-def _lives_in(pid: int, folder: bytes) -> bool:
-    """Whether a process was started for the folder, stands in it, or sees it mounted."""
+def _lives_in(pid: int, folder: bytes, home: os.stat_result | None) -> bool:
+    """Whether a process was started for the folder, stands in it, or has its `home` for the jail's."""
     below = folder + b"/"
     with suppress(OSError):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -122,10 +137,5 @@ def _lives_in(pid: int, folder: bytes) -> bool:
         if place == folder or place.startswith(below):
             return True
     with suppress(OSError):
-        if os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt"):
-            return False
-        # mountinfo's fourth field is the mounted folder within its file system, so only its end can be compared.
-        ending = b"/boxes/" + os.path.basename(folder) + b"/home"
-        with open(f"/proc/{pid}/mountinfo", "rb") as file:
-            return any(line.split(b" ")[3].endswith(ending) for line in file)
+        return home is not None and os.path.samestat(os.stat(f"/proc/{pid}/root{HOME}"), home)
     return False
