@@ -37,6 +37,7 @@ SUPERUSER = "postgres"
 _SOCKET = ".s.PGSQL.5432"
 _SOCKET_PATH_LIMIT = 107  # bytes, sockaddr_un.sun_path without its terminating zero
 _START_SECONDS = 60
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked for only: some containers lack it
 
 
 class EmbeddedPostgres:
@@ -201,7 +202,9 @@ class EmbeddedPostgres:
             "log_rotation_age": "1d",
             "log_rotation_size": "0",
             "log_truncate_on_rotation": "on",
-            # What a statement says may be what no log should hold.
+            "dynamic_shared_memory_type": "posix" if _SHARED_MEMORY.exists() else "mmap",
+            # What a statement says, and the row it is about, may be what no log should hold.
+            "log_error_verbosity": "terse",
             "log_min_error_statement": "panic",
             "log_parameter_max_length_on_error": "0",
         }
