@@ -10,6 +10,11 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the machine than about us; what failed can be played again.
+settings.register_profile("house", deadline=None, print_blob=True)
+settings.load_profile("house")
 
 pytest_plugins = ["keel.testing.plugin"]
 
