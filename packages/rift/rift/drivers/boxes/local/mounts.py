@@ -189,7 +189,7 @@ def check_shown(folders: tuple[Path, ...], data: Path) -> None:
             raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, which holds what no box may see.")
         for taken in ("/etc", "/proc", "/dev", "/run", TMP, "/usr", "/opt", "/var", HOME):
             if _holds(Path(taken), folder):
-                raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, but a box has a {taken} of its own.")
+                raise DriverError(f"Rift:Boxes:ShowReadOnly names {folder}, but boxes have {taken} for their own.")
 
 
 def _holds(folder: Path, path: Path) -> bool:

@@ -44,6 +44,11 @@ class Runtime:
         await asyncio.to_thread(make_data, config)
         await asyncio.to_thread(check_enterable, config)
         await asyncio.to_thread(check_shown, config.show_read_only, config.data)
+        for folder in config.show_read_only if as_root() else ():
+            if (closed := await asyncio.to_thread(closed_parent, folder)) is not None:
+                raise DriverError(
+                    f"Boxes' users may not enter {closed}, so {folder} cannot be shown: `chmod o+x {closed}`."
+                )
         python = await asyncio.to_thread(find_python)
         git = shutil.which("git")
         if git is None:
