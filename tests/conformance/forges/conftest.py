@@ -1,0 +1,111 @@
+"""Each test of the suite runs once with each forge; a kit is how a test changes the repository behind it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from rift.drivers.forge.fake import FakeForge
+from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.protocol import Forge
+
+NOBODY = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+ENVIRONMENT = NOBODY | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+
+
+class Kit(Protocol):
+    """A forge, one repository of it, and where it is mirrored."""
+
+    forge: Forge
+    url: str
+    mirror: Path
+
+    def commit(self, branch: str) -> str: ...
+    def delete(self, branch: str) -> None: ...
+    def remove(self) -> None: ...
+    def pins(self) -> dict[str, str]: ...
+    def has(self, commit: str) -> bool: ...
+
+
+class LocalKit:
+    """A repository in a folder, through git."""
+
+    def __init__(self, folder: Path) -> None:
+        self.forge: Forge = LocalForge()
+        self.source = folder / "source.git"
+        self.url = str(self.source)
+        self.mirror = folder / "mirrors" / "app.git"
+        self._count = 0
+        self.git(folder, "init", "-q", "--bare", "-b", "main", str(self.source))
+
+    def git(self, folder: Path, *words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", folder, *words], env=ENVIRONMENT, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, branch: str) -> str:
+        self._count += 1
+        tree = self.git(self.source, "hash-object", "-w", "-t", "tree", "/dev/null")
+        commit = self.git(self.source, "commit-tree", tree, "-m", f"commit {self._count}")
+        self.git(self.source, "update-ref", f"refs/heads/{branch}", commit)
+        return commit
+
+    def delete(self, branch: str) -> None:
+        self.git(self.source, "update-ref", "-d", f"refs/heads/{branch}")
+
+    def remove(self) -> None:
+        self.source.rename(self.source.with_name("gone"))
+
+    def pins(self) -> dict[str, str]:
+        listed = self.git(self.mirror, "for-each-ref", "--format=%(refname) %(objectname)", "refs/rift/boxes/")
+        return {name.removeprefix("refs/rift/boxes/"): commit for name, commit in map(str.split, listed.splitlines())}
+
+    def has(self, commit: str) -> bool:
+        done = subprocess.run(["git", "-C", self.mirror, "cat-file", "-e", commit], env=ENVIRONMENT, check=False)
+        return done.returncode == 0
+
+
+class FakeKit:
+    """A repository in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fake = FakeForge()
+        self.forge: Forge = self.fake
+        self.url = "fake://app"
+        self.mirror = folder / "app.git"
+        self.fake.repositories[self.url] = {}
+        self._count = 0
+
+    def commit(self, branch: str) -> str:
+        self._count += 1
+        self.fake.repositories[self.url][branch] = f"{self._count:040x}"
+        return f"{self._count:040x}"
+
+    def delete(self, branch: str) -> None:
+        del self.fake.repositories[self.url][branch]
+
+    def remove(self) -> None:
+        del self.fake.repositories[self.url]
+
+    def pins(self) -> dict[str, str]:
+        return self.fake.mirrors[self.mirror].pins
+
+    def has(self, commit: str) -> bool:
+        return commit in self.fake.mirrors[self.mirror].commits
+
+
+@pytest.fixture(params=["fake", "local"])
+def kit(request: pytest.FixtureRequest, tmp_path: Path) -> Kit:
+    """One of the forges under test."""
+    return FakeKit(tmp_path) if request.param == "fake" else LocalKit(tmp_path)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> LocalKit:
+    """The local forge, for what only it does."""
+    return LocalKit(tmp_path)

@@ -1,0 +1,120 @@
+"""What every forge does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.conformance.forges.conftest import Kit
+
+from keel import db
+from rift.drivers.forge.protocol import ForgeError
+
+BOX = "b-00000000000000000000000a"
+OTHER = "b-00000000000000000000000b"
+
+
+async def test_the_heads_are_the_branches_by_their_short_names(kit: Kit) -> None:
+    heads = {branch: kit.commit(branch) for branch in ("main", "feature/x", "release-1.2")}
+    assert await kit.forge.heads(kit.url) == heads
+
+
+async def test_an_empty_repository_has_no_heads_and_can_be_fetched(kit: Kit) -> None:
+    assert await kit.forge.heads(kit.url) == {}
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {}
+    commit = kit.commit("main")
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"main": commit}
+
+
+async def test_fetching_follows_what_moves_and_forgets_what_goes(kit: Kit) -> None:
+    first, side = kit.commit("main"), kit.commit("side")
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"main": first, "side": side}
+    second = kit.commit("main")
+    kit.delete("side")
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"main": second}
+    assert await kit.forge.heads(kit.url) == {"main": second}
+
+
+async def test_what_was_fetched_stays_though_its_branch_moved_and_went(kit: Kit) -> None:
+    first, side = kit.commit("main"), kit.commit("side")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    kit.commit("main")
+    kit.delete("side")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    assert kit.has(first)
+    assert kit.has(side)
+
+
+async def test_a_branch_may_take_the_place_of_a_folder_of_branches_and_back(kit: Kit) -> None:
+    kit.commit("topic/one")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    kit.delete("topic/one")
+    commit = kit.commit("topic")
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"topic": commit}
+    kit.delete("topic")
+    commit = kit.commit("topic/two")
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"topic/two": commit}
+
+
+async def test_pins_are_kept_by_box_and_fetching_leaves_them(kit: Kit) -> None:
+    first = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    await kit.forge.pin(kit.mirror, BOX, first)
+    second = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    await kit.forge.pin(kit.mirror, OTHER, second)
+    await kit.forge.pin(kit.mirror, OTHER, second)
+    assert kit.pins() == {BOX: first, OTHER: second}
+    for _ in range(2):
+        await kit.forge.unpin(kit.mirror, BOX)
+    assert kit.pins() == {OTHER: second}
+
+
+async def test_pins_are_no_heads(kit: Kit) -> None:
+    commit = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    await kit.forge.pin(kit.mirror, BOX, commit)
+    assert await kit.forge.fetch(kit.url, kit.mirror) == {"main": commit}
+
+
+async def test_a_commit_that_is_not_there_cannot_be_pinned(kit: Kit) -> None:
+    kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    with pytest.raises(ForgeError):
+        await kit.forge.pin(kit.mirror, BOX, "f" * 40)
+
+
+async def test_there_is_nothing_to_unpin_in_a_mirror_that_was_never_made(kit: Kit) -> None:
+    await kit.forge.unpin(kit.mirror, BOX)
+
+
+async def test_a_repository_that_is_gone_is_told_and_the_mirror_stays(kit: Kit) -> None:
+    commit = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    kit.remove()
+    with pytest.raises(ForgeError, match="cannot be read"):
+        await kit.forge.heads(kit.url)
+    with pytest.raises(ForgeError, match="cannot be"):
+        await kit.forge.fetch(kit.url, kit.mirror)
+    assert kit.has(commit)
+
+
+async def test_racing_fetches_all_come_to_the_same_heads(kit: Kit) -> None:
+    heads = {branch: kit.commit(branch) for branch in ("main", "a", "b")}
+    fetched = await asyncio.gather(*(kit.forge.fetch(kit.url, kit.mirror) for _ in range(4)))
+    assert fetched == [heads] * 4
+
+
+async def test_forges_refuse_to_work_inside_a_transaction(kit: Kit) -> None:
+    inside = db._inside.set(True)
+    try:
+        for call in (
+            kit.forge.heads(kit.url),
+            kit.forge.fetch(kit.url, kit.mirror),
+            kit.forge.pin(kit.mirror, BOX, "0" * 40),
+            kit.forge.unpin(kit.mirror, BOX),
+        ):
+            with pytest.raises(RuntimeError, match="inside a database transaction"):
+                await call
+    finally:
+        db._inside.reset(inside)

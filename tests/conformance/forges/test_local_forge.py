@@ -1,0 +1,108 @@
+"""What only the local forge does: git as a subprocess, its errors, its mirror on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.conformance.forges.conftest import LocalKit
+
+from rift.drivers.forge.git import masked, shown
+from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.protocol import ForgeError
+
+
+async def test_a_mirror_never_collects_garbage_and_can_be_read_by_boxes(local: LocalKit) -> None:
+    local.commit("main")
+    await local.forge.fetch(local.url, local.mirror)
+    assert local.git(local.mirror, "config", "gc.auto") == "0"
+    assert local.git(local.mirror, "config", "gc.pruneExpire") == "never"
+    assert local.git(local.mirror, "config", "core.bare") == "true"
+    for path in (local.mirror / "objects").rglob("*"):
+        assert path.stat().st_mode & 0o004, path
+
+
+async def test_tags_come_along_and_go_again(local: LocalKit) -> None:
+    commit = local.commit("main")
+    local.git(local.source, "tag", "v1", commit)
+    await local.forge.fetch(local.url, local.mirror)
+    assert local.git(local.mirror, "tag") == "v1"
+    local.git(local.source, "tag", "-d", "v1")
+    await local.forge.fetch(local.url, local.mirror)
+    assert local.git(local.mirror, "tag") == ""
+
+
+async def test_a_repository_of_the_longer_hash_is_mirrored(local: LocalKit, tmp_path: Path) -> None:
+    local.source = tmp_path / "long.git"
+    local.git(tmp_path, "init", "-q", "--bare", "--object-format=sha256", str(local.source))
+    commit = local.commit("main")
+    assert len(commit) == 64
+    assert await local.forge.fetch(str(local.source), local.mirror) == {"main": commit}
+    await local.forge.pin(local.mirror, "b-1", commit)
+
+
+async def test_a_half_made_mirror_is_made_anew(local: LocalKit) -> None:
+    commit = local.commit("main")
+    local.mirror.mkdir(parents=True)
+    (local.mirror / "HEAD").write_text("ref: refs/heads/")
+    assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+
+
+async def test_locks_and_packs_of_a_killed_git_are_cleared(local: LocalKit) -> None:
+    local.commit("main")
+    local.commit("side")
+    await local.forge.fetch(local.url, local.mirror)
+    (local.mirror / "packed-refs.lock").touch()
+    (local.mirror / "refs/heads/main.lock").touch()
+    pack = local.mirror / "objects/pack/tmp_pack_x"
+    pack.touch()
+    local.delete("side")
+    commit = local.commit("main")
+    assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+    assert not pack.exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["ext::touch /tmp/never", "--upload-pack=touch /tmp/never", "-oProxyCommand=x", "", "a\nb", "fd::0", "x::y"]
+)
+async def test_an_address_that_is_none_is_refused(local: LocalKit, url: str) -> None:
+    for call in (local.forge.heads(url), local.forge.fetch(url, local.mirror)):
+        with pytest.raises(ForgeError):
+            await call
+    assert not Path("/tmp/never").exists()
+
+
+@pytest.mark.parametrize("box", ["../x", "a b", "", "a..b", "x.lock", "-d"])
+async def test_a_pin_s_name_cannot_be_anything_but_a_box(local: LocalKit, box: str) -> None:
+    commit = local.commit("main")
+    await local.forge.fetch(local.url, local.mirror)
+    with pytest.raises(ForgeError, match="is not the id of a box"):
+        await local.forge.pin(local.mirror, box, commit)
+
+
+async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    forge = LocalForge(heads_seconds=0.3)
+    with pytest.raises(ForgeError, match=r"git took longer than 0\.3 s"):
+        await forge.heads(f"http://127.0.0.1:{port}/app.git")
+    left = subprocess.run(["pgrep", "-f", f"127.0.0.1:{port}/app.git"], capture_output=True, check=False)
+    assert left.stdout == b""
+    server.close()
+
+
+async def test_errors_hold_no_credential(local: LocalKit) -> None:
+    with pytest.raises(ForgeError) as failed:
+        await local.forge.heads("http://someone:hunter2@127.0.0.1:9/app.git")
+    assert "hunter2" not in failed.value.reason
+    assert "someone" not in failed.value.reason
+    assert "http://***@127.0.0.1:9/app.git" in failed.value.reason
+
+
+def test_errors_are_short_and_without_gits_prefixes() -> None:
+    assert shown("fatal: repository 'x' does not exist\n") == "repository 'x' does not exist"
+    assert len(shown("error: a\n" * 10_000)) < 100
+    assert len(shown("x" * 10_000)) == 1000
+    assert masked("see https://a:b@c/d and ssh://e@f/g") == "see https://***@c/d and ssh://***@f/g"
