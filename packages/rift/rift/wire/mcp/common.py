@@ -35,7 +35,8 @@ COMMAND: dict[str, Any] = {
 }
 """A command's members in an answer (seed: Boxes, structuredContent)."""
 
-NEXT = schemas.nullable("string", "The exact next call.")
+NEXT = schemas.nullable("string")
+"""The exact next call."""
 
 COMMAND_ANSWER = schemas.answer(**COMMAND, next=NEXT)
 """What rift_bash, rift_read, rift_write and rift_stop answer."""

@@ -40,8 +40,8 @@ def arguments(
 
 
 def nullable(kind: str, description: str = "") -> dict[str, Any]:
-    """A value of an answer that may be null."""
-    return _described({"type": [kind, "null"]}, description)
+    """A value of an answer that may be null. Spelled without a list of types, which some clients cannot read."""
+    return _described({"anyOf": [{"type": kind}, {"type": "null"}]}, description)
 
 
 def answer(**members: Schema) -> dict[str, Any]:

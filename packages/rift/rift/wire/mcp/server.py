@@ -69,7 +69,7 @@ TICK_SECONDS = 5.0
 """How often a client that waits hears of it: several give up after 60 s of silence."""
 GRACE_SECONDS = 1.0
 """How long after its deadline a tool is still waited for."""
-SHUTDOWN_SECONDS = 10.0
+SHUTDOWN_SECONDS = 3.0
 """How long the server waits, when it stops, for what calls have begun."""
 RAW_ARGUMENTS = "rift/arguments"
 """Where a request's parameters keep arguments that are not an object until our own reader sees them."""

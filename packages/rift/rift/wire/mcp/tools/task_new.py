@@ -9,7 +9,6 @@ from keel.refusal import YOUR_HANDLE, Refusal
 from keel.refusal import Call as CallMend
 from rift.tasks import actions
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import EXAMPLE_REF, EXAMPLE_REPO
 from rift.wire.mcp.render import lines, next_line, quoted, span
 from rift.wire.mcp.tool import Answer, Call, Tool
 
@@ -25,9 +24,7 @@ async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
             f"opened the task {lease.task.id} {quoted(lease.task.name)}; you hold it.",
             f"handle: {lease.handle}",
             f"Give the handle as `task` in every call on this task. After {quiet} without a call it closes itself.",
-            next_line(
-                CallMend("rift_vm_new", {"task": YOUR_HANDLE, "repo": f"<{EXAMPLE_REPO}>", "ref": f"<{EXAMPLE_REF}>"})
-            ),
+            next_line(CallMend("rift_vm_new", {"task": YOUR_HANDLE, "repo": "<owner/name>", "ref": "<branch>"})),
         )
     )
 

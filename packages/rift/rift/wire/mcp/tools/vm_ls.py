@@ -11,7 +11,7 @@ from keel.refusal import Call as CallMend
 from rift.boxes import actions
 from rift.boxes.model import BoxLine
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import BOX, EXAMPLE_REF, EXAMPLE_REPO, NEXT, TASK
+from rift.wire.mcp.common import BOX, NEXT, TASK
 from rift.wire.mcp.render import PERSISTS, box_line_value, box_lines, lines, next_line
 from rift.wire.mcp.tool import Answer, Call, Tool
 from rift.wire.refusals import call_text
@@ -41,7 +41,7 @@ def render(boxes: list[BoxLine], now: datetime) -> Answer:
 def next_of(boxes: list[BoxLine]) -> CallMend | None:
     """Another look while one starts, else a VM where there is none."""
     if not boxes:
-        return CallMend("rift_vm_new", {"task": YOUR_HANDLE, "repo": f"<{EXAMPLE_REPO}>", "ref": f"<{EXAMPLE_REF}>"})
+        return CallMend("rift_vm_new", {"task": YOUR_HANDLE, "repo": "<owner/name>", "ref": "<branch>"})
     if any(line.box.state == "starting" for line in boxes):
         return CallMend("rift_vm_ls", {"task": YOUR_HANDLE})
     return None

@@ -1,0 +1,77 @@
+"""A whole Rift in this process: real database, web side and background work, with boxes and a forge in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from tests.wire.serving import served
+
+from keel.refusal import Refusal
+from keel.testing.plugin import FreshDatabase
+from rift import app
+from rift.deps import Deps
+from rift.drivers.boxes.fake import FakeBoxes
+from rift.drivers.forge.fake import FakeForge
+from rift.people import actions as people
+from rift.repos import actions as repos
+from rift.settings import RiftSettings
+
+ORIGIN = "https://git.example/acme/app.git"
+COMMIT = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d"
+EMAIL = "ada@example.org"
+
+
+@dataclass
+class Whole:
+    """Where it is, a token of its one person, and what it is made of."""
+
+    url: str
+    token: str
+    deps: Deps
+    boxes: FakeBoxes
+    forge: FakeForge
+
+
+@asynccontextmanager
+async def whole_rift(database: FreshDatabase, data: Path) -> AsyncIterator[Whole]:
+    """One person, an admin, with the repository acme/app and its branches main and dev; nothing is watched yet."""
+    place: list[str] = []
+
+    async def post(path: str, body: dict[str, Any], token: str) -> tuple[int, dict[str, Any]]:
+        try:
+            answer = await agents.post(place[0] + path, json=body, headers={"Authorization": f"Bearer {token}"})
+        except httpx2.TransportError as error:
+            raise OSError(str(error)) from error
+        return answer.status_code, answer.json() if answer.status_code == 200 else {}
+
+    boxes, forge = FakeBoxes(post), FakeForge()
+    forge.repositories[ORIGIN] = {"main": COMMIT, "dev": COMMIT}
+    async with (
+        httpx2.AsyncClient(timeout=60) as agents,
+        app.connect(RiftSettings(), data, database.runtime, boxes=boxes, forge=forge) as deps,
+        served(app.web(deps)) as where,
+    ):
+        place.append(where)
+        working = asyncio.create_task(app.work(deps))
+        try:
+            yield Whole(f"{where}/mcp", await _someone(deps), deps, boxes, forge)
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            for box in await boxes.inventory():
+                await boxes.destroy(box)
+
+
+async def _someone(deps: Deps) -> str:
+    await people.add_user(deps, EMAIL, admin=True)
+    made = await people.new_token(deps, EMAIL, "Claude")
+    added = await repos.add_repo(deps, EMAIL, "acme/app", ORIGIN)
+    if isinstance(made, Refusal) or isinstance(added, Refusal):
+        raise RuntimeError(f"the test's person or repository could not be made: {made} {added}")
+    return made[1]
