@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-# How python runs this archive by itself: a folder or archive named on the command line is started through `runpy`, whose
-# imports an idle box would keep in memory (1.2 MiB in each of its two processes).
+# How python runs this archive: one named on the command line is started through `runpy`, whose imports an idle box
+# would keep in memory (1.2 MiB in each of its two processes).
 BOOT = "import sys; del sys.argv[0]; sys.path.insert(0, sys.argv[0]); from rift_agent.__main__ import main; main()"
 
 

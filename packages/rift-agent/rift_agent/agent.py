@@ -82,7 +82,7 @@ class Agent:
             signal.signal(number, lambda *_: self._mailbox.put("quit", None))
         try:
             self._make_jail()
-        except NoJail as error:
+        except (NoJail, OSError) as error:
             self._fail(str(error))
         self._uplink.start_posting()
         self._watch(self._mailbox.fd, self._read_mail)
@@ -110,9 +110,7 @@ class Agent:
         self._watch(running.stderr, self._read_stderr)
         running.settled()
         self._power.jail = running.processes
-        self._commands = Commands(
-            self._config.box, running, self._spools, self._uplink.tell, self._watch, self._unwatch
-        )
+        self._commands = Commands(self._config, running, self._spools, self._uplink.tell, self._watch, self._unwatch)
         self._watch(running.socket.fileno(), self._hear)
         jail.start(running, self._config)
 
@@ -143,7 +141,12 @@ class Agent:
         def accept() -> None:
             from rift_agent import proxy
 
-            proxy.accept(listener, self._config)
+            try:
+                proxy.accept(listener, self._config)
+            except OSError as error:
+                say(f"the proxy has ended: {error}")
+                self._unwatch(listener)
+                os.close(listener)
 
         os.set_blocking(listener, False)
         self._watch(listener, accept)

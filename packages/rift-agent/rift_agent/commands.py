@@ -16,13 +16,14 @@ import struct
 import time
 
 from rift_agent import files, messages
-from rift_agent.jail import memory
+from rift_agent.jail import lend, memory
 from rift_agent.processes import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from rift_agent.config import Config
     from rift_agent.jail import Running
     from rift_agent.processes import Process
     from rift_agent.spool import Spool, Spools
@@ -37,6 +38,7 @@ _CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
 _FIONREAD = 0x541B  # in `termios`, which would cost 250 KiB for this one number
 _FOREVER = float("inf")
+_KINDS = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}
 
 
 class Command:
@@ -45,12 +47,12 @@ class Command:
     __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status",
                  "tail", "termed", "timeout")  # fmt: skip
 
-    def __init__(self, n: int, kind: str, timeout: int, spool: Spool, output: int) -> None:
+    def __init__(self, n: int, kind: str, timeout: int, spool: Spool) -> None:
         self.n = n
         self.kind = kind
         self.timeout = timeout
         self.spool = spool
-        self.output = output  # our end of its pipe, -1 once every writer has closed theirs
+        self.output = -1  # our end of its pipe, -1 again once every writer has closed theirs
         self.due = time.monotonic() + timeout
         self.inner = 0  # its first process, as the jail numbers it
         self.status: int | None = None
@@ -65,9 +67,9 @@ class Command:
 class Commands:
     """The open commands of a box. `watch(fd, ready)` and `unwatch(fd)` are the loop's, `tell` takes events."""
 
-    def __init__(self, box: str, jail: Running, spools: Spools, tell: Callable[[dict[str, Any]], None], watch: Watch,
-                 unwatch: Callable[[int], None]) -> None:  # fmt: skip
-        self._box = box
+    def __init__(self, config: Config, jail: Running, spools: Spools, tell: Callable[[dict[str, Any]], None],
+                 watch: Watch, unwatch: Callable[[int], None]) -> None:  # fmt: skip
+        self._config = config
         self._jail = jail
         self._spools = spools
         self._tell = tell
@@ -83,28 +85,30 @@ class Commands:
     def start(self, order: dict[str, Any]) -> None:
         """Starts what the control plane ordered; whatever goes wrong is told as the command's end."""
         n, kind = int(order["n"]), str(order["kind"])
-        output, inner_end = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(output, False)
-        _enlarge(output)
-        command = self._open[n] = Command(n, kind, int(order["timeout"]), self._spools.new(n), output)
-        fds = [inner_end]
+        command = self._open[n] = Command(n, kind, int(order["timeout"]), self._spools.new(n))
+        fds: list[int] = []
         try:
+            command.output, inner_end = os.pipe2(os.O_CLOEXEC)
+            fds.append(inner_end)
+            os.set_blocking(command.output, False)
+            _enlarge(command.output)
+            lend(self._config, inner_end)
             if kind == "bash":
-                fields = [f"{self._box}.{n}".encode(), order["command"].encode()]
+                fields = [self._tag(n).encode(), order["command"].encode()]
                 if len(fields[1]) > LONG_TEXT:
                     fds.append(memory("text", fields.pop()))
-            elif kind in ("read", "write"):
+            else:
                 fields = [os.fsencode(order["path"])]
                 if kind == "write":
                     fds.append(memory("content", order["content"].encode()))
-            else:
-                raise ValueError(f"this agent knows no {kind!r}")
-            number = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}[kind]
-            messages.send(self._jail.socket, number, n, fields, fds)
-        except (OSError, ValueError) as error:
+            messages.send(self._jail.socket, _KINDS[kind], n, fields, fds)
+        except (OSError, ValueError, KeyError) as error:
+            if command.output >= 0:
+                os.close(command.output)
+                command.output = -1
             self._end(command, f"it could not be started: {error}")
         else:
-            self._watch(output, lambda: self._ready(command))
+            self._watch(command.output, lambda: self._ready(command))
         finally:
             for fd in fds:
                 os.close(fd)
@@ -167,8 +171,6 @@ class Commands:
             if killing:
                 self._signal(process, signal.SIGKILL)
             elif process.pid not in command.termed:
-                if not command.termed:
-                    command.pause = 0.0
                 command.termed.add(process.pid)
                 self._signal(process, signal.SIGTERM)
                 self._signal(process, signal.SIGCONT)  # a stopped process hears TERM only when it goes on
@@ -186,8 +188,12 @@ class Commands:
         shells = {p.inner: p.pid for p in everyone if p.parent == jail.init}
         others = [shells[c.inner] for c in self._open.values() if c is not command and c.inner in shells]
         root = shells.get(command.inner, 0)
-        mine = select(everyone, jail.init, root, f"{self._box}.{command.n}", others)
+        mine = select(everyone, jail.init, root, self._tag(command.n), others)
         return [p for p in everyone if p.pid in mine and p.alive]
+
+    def _tag(self, n: int) -> str:
+        """What RIFT_COMMAND says in the command's processes."""
+        return f"{self._config.box}.{n}"
 
     def _signal(self, process: Process, number: int) -> None:
         if self._jail.processes:
@@ -220,7 +226,7 @@ class Commands:
         command.tail = bytes(data[-TAIL:]) if len(data) >= TAIL else (command.tail + bytes(data))[-TAIL:]
 
     def _end(self, command: Command, instead: str = "") -> None:
-        """The one terminal event, after what is in the pipe now. `instead`: the reason of an end without an exit code."""
+        """The one terminal event, after what is in the pipe now. `instead`: the reason of an end without an exit."""
         waiting = 0
         if command.output >= 0:
             (waiting,) = struct.unpack("i", fcntl.ioctl(command.output, _FIONREAD, b"\0\0\0\0"))

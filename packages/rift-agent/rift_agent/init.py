@@ -63,9 +63,9 @@ class Init:
                 self._started(message.n, self._bash(message))
             else:
                 self._started(message.n, self._file(message))
-        except OSError as error:
-            reason = os.fsencode(error.strerror or "an error")
-            messages.send(self._agent, messages.REFUSED, message.n, [reason])
+        except Exception as error:  # whatever it is: were it to end process 1, the whole box would end with it
+            reason = getattr(error, "strerror", None) or str(error)
+            messages.send(self._agent, messages.REFUSED, message.n, [reason.encode("utf-8", "replace")[:400]])
         finally:
             message.close()
 

@@ -46,7 +46,7 @@ class Running:
     """
 
     def __init__(self, config: Config, archive: str) -> None:
-        """Starts bwrap. Raises NoJail; a jail that fails later shows by the end of `socket`."""
+        """Starts bwrap. Raises NoJail or OSError; a jail that fails later shows by the end of `socket`."""
         if os.geteuid() == 0 and config.uid <= 0:
             raise NoJail("the agent runs as root and agent.json names no uid: a jail must never be the host's root")
         self.processes: Jail | None = None
@@ -93,6 +93,12 @@ class Running:
             _, self.status = os.waitpid(self.pid, 0)
             self.pid = 0
         return os.waitstatus_to_exitcode(self.status)
+
+
+def lend(config: Config, fd: int) -> None:
+    """Gives a pipe of a root agent to the jail's user, who could else not open /dev/stdout."""
+    if config.uid > 0 and os.geteuid() == 0:
+        os.fchown(fd, config.uid, config.uid)
 
 
 def memory(name: str, content: bytes) -> int:

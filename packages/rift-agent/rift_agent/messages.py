@@ -11,9 +11,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket as Socket
-else:
-    from _socket import socket as Socket  # the C type: the init does without the `socket` module and its imports
+    from _socket import socket as Socket  # what `socket.socket` stands on: the init does without that module
 
 # agent → init
 SETUP, BASH, READ, WRITE = 1, 2, 3, 4
@@ -89,7 +87,7 @@ def unpack(data: bytes) -> Message:
 
 
 def send(sock: Socket, kind: int, n: int = 0, fields: list[bytes] | None = None, fds: list[int] | None = None) -> None:
-    """Sends one message. Raises OSError (BlockingIOError where the other side does not read) or ValueError (too long)."""
+    """Sends one message. Raises OSError (BlockingIOError where nobody reads) or ValueError (too long)."""
     rights = [(_SOL_SOCKET, _SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
     sock.sendmsg([pack(kind, n, fields or [])], rights, _MSG_NOSIGNAL)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Dial = Callable[[str, int], socket.socket]
 
-MOST = 128  # connections at once; more wait in the listener's queue
+MOST = 128  # connections at once; one more is closed unserved
 HEAD_PATIENCE = 15.0  # seconds for a request's head
 CONNECT_PATIENCE = 20.0
 IDLE = 600.0  # seconds without a byte either way

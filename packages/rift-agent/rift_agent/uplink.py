@@ -26,7 +26,6 @@ WAIT = 25  # seconds a request for work is parked
 FIRST_PAUSE, LAST_PAUSE = 0.05, 2.0
 OVER = 410
 _BATCH = 64
-_ASK_PAUSE = 0.005  # seconds between two requests that only repeat what is being answered
 
 
 class Uplink:
@@ -42,6 +41,7 @@ class Uplink:
         self._epoch = config.power
         self._known: set[int] = set()
         self._taken: set[int] = set()  # every command of this incarnation: none is started twice
+        self._stopped: set[int] = set()
         self._lock = _thread.allocate_lock()
         self._queue: _queue.SimpleQueue[tuple[str, dict[str, Any]]] = _queue.SimpleQueue()
         self._unsent = 0
@@ -71,18 +71,22 @@ class Uplink:
             return self._unsent == 0
 
     def _ask_for_work(self) -> None:
-        connection, pause = Connection(self._server, self._token), FIRST_PAUSE
+        connection, pause, idle = Connection(self._server, self._token), FIRST_PAUSE, 0.0
         while True:
             with self._lock:
                 known = sorted(self._known)
             ask = {"known": known, "wait": WAIT, "power": list(self._epoch)}
+            asked_at = time.monotonic()
             try:
                 status, work = connection.post(f"{self._base}/work", ask, WAIT + 15)
             except Unreachable:
                 status = 0
             if status == 200:
                 pause = FIRST_PAUSE
-                self._take(work)
+                # What is wanted is repeated until it is done: a stop takes seconds, and answers come at once meanwhile.
+                idle = 0.0 if self._take(work) or time.monotonic() - asked_at > 1 else min(idle * 2 or 0.002, 0.05)
+                if idle:
+                    time.sleep(idle)
             elif status == OVER:
                 self._deliver("over", None)
                 return
@@ -90,26 +94,22 @@ class Uplink:
                 time.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
 
-    def _take(self, work: dict[str, Any]) -> None:
-        for command in work.get("commands", ()):
-            n = int(command["n"])
-            if n not in self._taken:
-                self._taken.add(n)
-                with self._lock:
-                    self._known.add(n)
-                self._deliver("command", command)
-        for n in work.get("stops", ()):
-            self._deliver("stop", int(n))
-        asks = work.get("asks", ())
+    def _take(self, work: dict[str, Any]) -> bool:
+        """Hands the news of an answer on. Returns whether there were any."""
+        commands = [command for command in work.get("commands", ()) if int(command["n"]) not in self._taken]
+        stops = [int(n) for n in work.get("stops", ()) if int(n) not in self._stopped]
         with self._lock:
-            fresh = [ask for ask in asks if ask["id"] not in self._asked]
-            self._asked.update(ask["id"] for ask in fresh)
-        for ask in fresh:
-            self._deliver("ask", ask)
-        if asks and not fresh:
-            time.sleep(_ASK_PAUSE)
+            asks = [ask for ask in work.get("asks", ()) if ask["id"] not in self._asked]
+            self._asked.update(ask["id"] for ask in asks)
+            self._known.update(int(command["n"]) for command in commands)
+        self._taken.update(int(command["n"]) for command in commands)
+        self._stopped.update(stops)
+        for kind, news in (("command", commands), ("stop", stops), ("ask", asks)):
+            for one in news:
+                self._deliver(kind, one)
         epoch, frozen = work.get("power") or self._epoch
-        self._epoch = self._power(int(epoch), bool(frozen))
+        before, self._epoch = self._epoch, self._power(int(epoch), bool(frozen))
+        return bool(commands or stops or asks or self._epoch != before)
 
     def _post_all(self) -> None:
         connection = Connection(self._server, self._token)

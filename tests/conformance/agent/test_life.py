@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ from tests.conformance.agent.plane import Plane, tail
 from tests.conformance.agent.test_commands import eventually
 
 Make = Callable[..., Box]
+
+
+def ends_with(path: Path, end: bytes) -> bool:
+    return path.read_bytes().endswith(end)
+
+
+def larger(path: Path, size: int) -> bool:
+    return path.stat().st_size > size
 
 
 def state(pid: int) -> str:
@@ -31,9 +40,10 @@ def test_a_command_whose_answer_was_lost_is_started_once(box: Box) -> None:
 def test_nothing_is_lost_when_the_control_plane_dies_in_the_middle_of_a_command(box: Box) -> None:
     for _ in range(2):
         n = box.plane.bash("for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; echo end; exit 6")
-        eventually(lambda n=n: box.plane.ask(n, 0)["data"])
+        spool = box.path / f"spool/{n}.0"
+        eventually(spool.exists)
         box.plane.down()
-        eventually(lambda n=n: (box.path / f"spool/{n}.0").read_bytes().endswith(b"end\n"))
+        eventually(partial(ends_with, spool, b"end\n"))
         box.plane.up()
         event = box.plane.ended(n)
         assert (event["exit"], tail(event)) == (6, b"1\n2\n3\n4\n5\nend\n")
@@ -78,7 +88,7 @@ def test_three_rounds_of_parking_stop_everything_and_wake_it_again(box: Box, way
         assert ticks.stat().st_size == size
         assert box.control({"op": "status"})["frozen"] is True
         power(False)
-        eventually(lambda size=size: ticks.stat().st_size > size)
+        eventually(partial(larger, ticks, size))
         assert state(sleeper) == "T"  # it had stopped itself, and parking did not wake it
         assert box.plane.run("echo awake")["exit"] == 0
 
@@ -209,9 +219,12 @@ def test_an_idle_agent_uses_no_processor_and_little_memory(box: Box) -> None:
             for p in pids
         )
 
-    before = used(), switches()
-    time.sleep(1)
-    assert (used(), switches()) == before
+    def still() -> bool:
+        before = used(), switches()
+        time.sleep(0.5)
+        return (used(), switches()) == before
+
+    eventually(still, patience=5)
     assert (
         sum(int(Path(f"/proc/{p}/smaps_rollup").read_text().partition("Pss:")[2].split()[0]) for p in pids) < 20 << 10
     )

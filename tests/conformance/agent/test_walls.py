@@ -161,12 +161,10 @@ def test_the_proxy_refuses_and_says_what_would_mend_it(networked: Box, target: s
 
 
 def test_the_proxy_refuses_a_plain_request_to_the_host_itself(networked: Box) -> None:
-    seen = threading.Event()
     answer = python(
         networked, f'{CLIENT}print(ask("GET http://127.0.0.1/x HTTP/1.1\\r\\nHost: listed.example\\r\\n\\r\\n"))'
     )
     assert answer.startswith("HTTP/1.1 403 ")
-    assert not seen.is_set()
 
 
 def test_tools_of_the_jail_meet_the_proxys_refusal(networked: Box) -> None:
@@ -219,8 +217,9 @@ def test_the_proxy_carries_a_listed_request_through_the_hosts_own_proxy(make_box
         box,
         CLIENT
         + r"""
-print(ask("POST http://a.listed.example/p?q=1 HTTP/1.1\r\nHost: evil.example\r\nProxy-Authorization: x\r\nConnection: x-drop\r\n"
-          "X-Drop: 1\r\nContent-Length: 4\r\n\r\n", b"bodyGET http://evil.example/ HTTP/1.1\r\n\r\n"))
+print(ask("POST http://a.listed.example/p?q=1 HTTP/1.1\r\nHost: evil.example\r\nProxy-Authorization: x\r\n"
+          "Connection: x-drop\r\nX-Drop: 1\r\nContent-Length: 4\r\n\r\n",
+          b"bodyGET http://evil.example/ HTTP/1.1\r\n\r\n"))
 print(ask("CONNECT b.listed.example:443 HTTP/1.1\r\n\r\nGET /in-tunnel HTTP/1.1\r\n\r\n"))
 """,
     )
