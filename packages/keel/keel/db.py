@@ -105,7 +105,7 @@ class Database:
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Tx]:
-        """A connection without a transaction, for statements that only read: each is one trip and stands for itself."""
+        """A connection without a transaction: each statement is one trip and stands for itself."""
         async with self._pool.connection() as connection:
             yield Tx(connection)
 

@@ -86,7 +86,7 @@ class Jobs(Generic[Deps]):
         self._app.task(name=name)(job)
 
     def every(self, name: str, seconds: int, run: Callable[[Deps], Awaitable[None]]) -> None:
-        """Run `run(deps)` every so many seconds (a divisor of 60), in one of however many workers, never twice at once."""
+        """Run `run(deps)` every so many seconds (a divisor of 60), in one worker of any number, never twice at once."""
 
         async def job(timestamp: int) -> None:
             await run(self._ready())

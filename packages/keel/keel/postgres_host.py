@@ -106,15 +106,17 @@ def place_for(link: Path, who: Account) -> Path:
     if who.ours:
         link.mkdir(mode=0o700, exist_ok=True)
         return link.resolve()
-    if not link.is_symlink() and not link.exists():
-        link.mkdir(mode=0o755)
-        link.chmod(0o755)
-        if not who.may("-x", link):
-            link.rmdir()
+    if not link.exists():
+        if who.may("-x", link.parent):
+            link.mkdir(exist_ok=True)
+        else:
             who.home.mkdir(mode=0o755, exist_ok=True)
             elsewhere = Path(tempfile.mkdtemp(prefix="cluster-", dir=who.home))
-            elsewhere.chmod(0o755)
-            link.symlink_to(elsewhere)
+            try:
+                link.symlink_to(elsewhere)
+            except FileExistsError:  # another process was first
+                elsewhere.rmdir()
+    link.chmod(0o755)
     place = link.resolve()
     if not who.may("-x", place):
         raise PostgresError(f"the system user {who.name} cannot enter {place}; open it or choose another data folder")

@@ -35,14 +35,16 @@ class Subscription:
         """Say that something happened."""
         self._event.set()
 
-    async def wait(self, seconds: float) -> None:
-        """Return when a topic was notified since the last call, or after `seconds` (at most `LOOK_AGAIN_SECONDS`)."""
+    async def wait(self, seconds: float) -> bool:
+        """Whether a topic was notified since the last call; False after `seconds` (at most `LOOK_AGAIN_SECONDS`)."""
         if seconds > 0:
             try:
                 await asyncio.wait_for(self._event.wait(), min(seconds, LOOK_AGAIN_SECONDS))
             except TimeoutError:
-                return
+                return False
+        notified = self._event.is_set()
         self._event.clear()
+        return notified
 
 
 class Signals:
@@ -59,7 +61,9 @@ class Signals:
         await self._ready.wait()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import structlog
 
 from keel.db import Tx
-from keel.ids import digest
 from rift.agents import store
-from rift.agents.model import Agent, Ended, Event, Failed, Up
+from rift.agents.model import Agent, Event, Up
 from rift.boxes import actions as boxes
 from rift.commands import actions as commands
-from rift.commands.model import Told, Work
+from rift.commands.model import End, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
 
@@ -30,61 +29,58 @@ async def work(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | N
     """
     deadline = Deadline(deps.clock, min(max(wait, 0.0), WAIT_MOST))
     with deps.signals.on(f"agent:{agent.box}") as signal:
+        woken = False
         while True:
-            found = await _claim(deps, agent, told)
+            found = await _tell(deps, agent, told, power, certain=woken)
             if found is None or found.news(power) or deadline.left() <= 0:
                 return found
-            await signal.wait(deadline.left())
+            woken = await signal.wait(deadline.left())
 
 
 async def events(deps: Deps, agent: Agent, reported: Sequence[Event]) -> bool:
     """Record what an agent reports, all of it or nothing. Saying it twice changes nothing."""
-    async with deps.db.tx() as tx:
-        if await _heard(tx, deps, agent) is None:
-            return False
+    alone = len(reported) == 1 and isinstance(reported[0], End)  # one statement: it needs no transaction around it
+    async with deps.db.look() if alone else deps.db.tx() as tx:
         for event in reported:
-            await _apply(tx, deps, agent, event)
+            if not await _apply(tx, deps, agent, event):
+                return False
     return True
 
 
 async def answer(deps: Deps, agent: Agent, id: str, first: int, size: int | None, data: bytes) -> bool:
     """Hand bytes to the call that asked for them, if it still waits."""
     async with deps.db.tx() as tx:
-        if await _heard(tx, deps, agent) is None:
+        if not await _heard(tx, deps, agent):
             return False
         await commands.answered(tx, id, agent.box, first, size, data)
     return True
 
 
-async def _claim(deps: Deps, agent: Agent, told: Told) -> Work | None:
-    async with deps.db.tx() as tx:
-        heard = await _heard(tx, deps, agent)
-        if heard is None:
+async def _tell(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | None, *, certain: bool) -> Work | None:
+    if not certain:
+        async with deps.db.look() as tx:
+            found = await commands.news(tx, deps, agent.box, agent.incarnation, agent.token_sha256)
+        if found is None:
             return None
-        state, epoch = heard
-        return await commands.claim(tx, deps, agent.box, agent.incarnation, told, (epoch, state == "parked"))
+        now, something = found
+        if not something:
+            return Work((), (), (), now)
+    async with deps.db.look() as tx:
+        return await commands.claim(tx, deps, agent.box, agent.incarnation, agent.token_sha256, told)
 
 
-async def _heard(tx: Tx, deps: Deps, agent: Agent) -> tuple[str, int] | None:
-    return await store.heard(tx, agent.box, agent.incarnation, digest(agent.token), deps.clock.now())
+async def _heard(tx: Tx, deps: Deps, agent: Agent) -> bool:
+    return await store.heard(tx, agent.box, agent.incarnation, agent.token_sha256, deps.clock.now())
 
 
-async def _apply(tx: Tx, deps: Deps, agent: Agent, event: Event) -> None:
+async def _apply(tx: Tx, deps: Deps, agent: Agent, event: Event) -> bool:
+    if isinstance(event, End):
+        return await commands.ended(tx, deps, agent.box, agent.incarnation, agent.token_sha256, event)
+    if not await _heard(tx, deps, agent):
+        return False
     if isinstance(event, Up):
         await boxes.came_up(tx, deps, agent.box, agent.incarnation)
-    elif isinstance(event, Failed):
+    else:
         log.error("box.agent_failed", box=agent.box, reason=event.reason)
         await boxes.fail_in(tx, deps, agent.box, agent.incarnation, event.reason)
-    elif isinstance(event, Ended):
-        await commands.ended(
-            tx,
-            deps,
-            agent.box,
-            event.n,
-            agent.incarnation,
-            exit=event.exit,
-            reason=event.reason,
-            media=event.media,
-            size=event.size,
-            tail=event.tail,
-        )
+    return True

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keel.ids import digest
+from rift.commands.model import End
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -12,6 +15,11 @@ class Agent:
     box: str
     incarnation: int
     token: str
+
+    @property
+    def token_sha256(self) -> bytes:
+        """What is stored in the token's place."""
+        return digest(self.token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +34,4 @@ class Failed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A command's end: the exit code if there was one, why, how much it printed, and the last of it."""
-
-    n: int
-    exit: int | None
-    reason: str | None
-    size: int
-    tail: bytes
-    media: str | None = None
-
-
-Event = Up | Failed | Ended
+Event = Up | Failed | End

@@ -18,7 +18,6 @@ from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import DriverError
 from rift.names import BOX_PREFIX, CLOSE_WAITS, NEW_BOX_WAITS
-from rift.people import actions as people
 from rift.people.model import Caller
 from rift.repos import actions as repos
 from rift.tasks import actions as tasks
@@ -108,7 +107,7 @@ async def close_task(deps: Deps, act: Act, task: str, progress: Progress) -> Clo
     """Close the task; its boxes are destroyed. Answers when they are gone, or after 20 s. Source: rift_task_close."""
     deadline = Deadline(deps.clock, CLOSE_WAITS)
     async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task, lock="exclusive")
+        held = await tasks.admit(tx, deps, row, act.caller, task)
         if isinstance(held, Refusal):
             return row.said(held)
         await tasks.close_in(tx, deps, held)
@@ -155,15 +154,15 @@ async def suspend(deps: Deps, act: Act, task: str, vm: str) -> Box | Refusal:
 
 async def pick(tx: Tx, deps: Deps, row: Row, caller: Caller, task: Task, vm: str) -> Box | Refusal:
     """The box of the task that an id or a name means, locked, if the caller is still in its organization."""
-    chosen = decide_pick(vm, await store.of_task(tx, task.id))
-    if isinstance(chosen, Refusal):
-        return chosen
-    box = await store.find_locked(tx, chosen.id)
-    assert box is not None  # a box's row is never deleted
-    row.box = box.id
-    if await people.role_in(tx, box.org, caller.user) is None:
-        return refusals.not_member(box)
-    return box
+    found = await store.find_for(tx, vm, task.id, caller.user)
+    if found is None:  # not an id: a name, or nothing
+        chosen = decide_pick(vm, await store.of_task(tx, task.id))
+        if isinstance(chosen, Refusal):
+            return chosen
+        found = await store.find_for(tx, chosen.id, task.id, caller.user)
+    assert found is not None  # a box's row is never deleted
+    row.box = found.box.id
+    return found.box if found.member else refusals.not_member(found.box)
 
 
 async def destroy_in(tx: Tx, deps: Deps, box: Box) -> None:

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from keel.refusal import Refusal
 from rift.boxes import refusals
 from rift.boxes.model import TRANSITIONS, Box, OpenCommand, State
-from rift.names import OPEN_COMMANDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,12 @@ def decide_pick(vm: str, boxes: Sequence[Box]) -> Box | Refusal:
     return named[0] if named else refusals.unknown(vm, boxes[0] if boxes else None)
 
 
-def decide_command(box: Box, open: Sequence[OpenCommand]) -> Enqueue | Refusal:
-    """Whether one more command may be queued in a box."""
+def decide_command(box: Box) -> Enqueue | Refusal:
+    """Whether a box takes commands; that it takes one more is guarded by the write itself."""
     if box.state in ("destroying", "destroyed"):
         return refusals.gone(box)
     if box.state == "failed":
         return refusals.failed(box)
-    if len(open) >= OPEN_COMMANDS:
-        return refusals.full(box, open)
     return Enqueue(wake=box.state == "parked")
 
 

@@ -65,6 +65,14 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxFor:
+    """A box, and whether the person who calls is in its organization."""
+
+    box: Box
+    member: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OpenCommand:
     """A command that has not ended, as a box's line shows it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from keel.db import Tx
-from rift.boxes.model import Box, OpenCommand
+from rift.boxes.model import Box, BoxFor, OpenCommand
 
 _BOX = """
     SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
@@ -45,16 +45,33 @@ async def find_locked(tx: Tx, id: str) -> Box | None:
     """A box, locked against every other call that changes it. The task's row is locked before it."""
     return await tx.one(
         Box,
-        _BOX + "WHERE b.id = %(id)s FOR UPDATE OF b",
+        _BOX + "WHERE b.id = %(id)s FOR NO KEY UPDATE OF b",
         {"id": id},
     )
+
+
+async def find_for(tx: Tx, id: str, task: str, user: str) -> BoxFor | None:
+    """A box of a task by its id, locked, and whether the person is in its organization at this moment."""
+    row = await tx.row(
+        """
+        SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network, m.role
+        FROM boxes b JOIN repos r ON r.id = b.repo
+        LEFT JOIN members m ON m.org = r.org AND m.user_id = %(user)s
+        WHERE b.id = %(id)s AND b.task = %(task)s FOR NO KEY UPDATE OF b
+        """,
+        {"id": id, "task": task, "user": user},
+    )
+    if row is None:
+        return None
+    role = row.pop("role")
+    return BoxFor(Box(**row), role is not None)
 
 
 _WARM = """
     SELECT id FROM boxes
     WHERE repo = %(repo)s AND ref = %(ref)s AND commit = %(commit)s AND task IS NULL
       AND state IN ('running', 'starting')
-    ORDER BY state, created_at LIMIT 1 FOR UPDATE
+    ORDER BY state, created_at LIMIT 1 FOR NO KEY UPDATE
 """
 
 

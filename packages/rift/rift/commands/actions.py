@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from keel.db import Tx
 from keel.refusal import Refusal
@@ -15,19 +15,21 @@ from rift.audit import Act, audited, refuse
 from rift.boxes import actions as boxes
 from rift.boxes.actions import Progress
 from rift.boxes.decide import decide_command
-from rift.boxes.model import Box
+from rift.boxes.refusals import full
 from rift.commands import refusals, store
 from rift.commands.decide import AskBox, Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
-from rift.commands.model import Answer, Command, CommandId, Kind, Piece, Report, Told, Work
+from rift.commands.model import Answer, Command, CommandId, End, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
-from rift.names import FILE_SECONDS, TAIL_BYTES, TAKE_WITHIN
+from rift.names import FILE_SECONDS, TAKE_WITHIN
 from rift.tasks import actions as tasks
 
 ASK_SECONDS = 5.0
 """How long a box's agent has to hand over bytes."""
 STOP_SECONDS = 10.0
 """How long rift_stop waits for the end: TERM, 5 s, KILL, and the way back."""
+HEARD_EVERY = timedelta(seconds=5)
+"""An agent that says nothing new is noted this often."""
 STOPPED_EARLY = "stopped by rift_stop before it started"
 IMAGE_BYTES = 1024 * 1024
 """The largest image that rift_read gives."""
@@ -45,15 +47,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A box and some of its commands, as they stood at one moment."""
+    """Some commands of one box, as they stood at one moment."""
 
-    box: Box
     commands: dict[int, Command]
     at: datetime
 
     def report(self, id: CommandId) -> Report:
         """How one of them stood."""
-        return decide_report(id, self.commands.get(id.n), self.box.silent(self.at))
+        command = self.commands.get(id.n)
+        return decide_report(id, command, command is not None and command.silent(self.at))
 
 
 async def run(
@@ -81,13 +83,14 @@ async def run(
             box = await boxes.pick(tx, deps, row, act.caller, held, vm)
             if isinstance(box, Refusal):
                 return row.said(box)
-            decision = decide_command(box, await boxes.open_commands(tx, box.id))
+            decision = decide_command(box)
             if isinstance(decision, Refusal):
                 return row.said(decision)
             n, now = box.next_command, deps.clock.now()
-            await store.insert(
+            if not await store.insert(
                 tx, box.id, n, wanted.kind, wanted.input, wanted.content, wanted.timeout, now, decision.wake
-            )
+            ):
+                return row.said(full(box, await boxes.open_commands(tx, box.id)))
             signal = heard.enter_context(_hear(deps, box.id, [n]))
         if decision.wake:
             await boxes.apply_power(deps, box.id)
@@ -155,54 +158,40 @@ async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, pro
     return Answer(report, Piece("", 0, (command.size if command else 0) or 0), command.kind if command else "bash")
 
 
-async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, told: Told, power: tuple[int, bool]) -> Work:
-    """Give a box's waiting commands to its agent; everything that the agent has to be told. The box's row is locked.
+async def news(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes) -> tuple[tuple[int, bool], bool] | None:
+    """Whether there may be something to tell a box's agent, cheaply: its power, and that. None when it is over."""
+    found = await store.news(tx, box, incarnation, token, deps.clock.now() - HEARD_EVERY)
+    return ((found[1], found[0] == "parked"), found[2]) if found else None
+
+
+async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, told: Told) -> Work | None:
+    """Give a box's waiting commands to its agent; everything that the agent has to be told. None when it is over.
 
     A command that is to stop before its agent heard of it never runs.
     """
     now = deps.clock.now()
-    await store.claim(tx, box, incarnation, now - TAKE_WITHIN, now)
+    rows = await store.claim(tx, box, incarnation, token, now - TAKE_WITHIN, now)
+    if not rows:
+        return None
     new, stops = [], []
-    for row in await store.owned(tx, box, incarnation):
-        n = int(str(row["n"]))
+    for row in rows:
+        n = row["n"]
+        if n is None:
+            continue
         if not row["stop_wanted"]:
             new += [_for_agent(row)] if n not in told.known else []
         elif n in told.known:
             stops += [n] if n not in told.stopping else []
         elif await store.never_run(tx, box, n, STOPPED_EARLY, now):
             await tx.notify(f"command:{CommandId(box, n)}")
-    asks = [ask for ask in await store.asked(tx, box) if ask["id"] not in told.answering]
-    return Work(tuple(new), tuple(stops), tuple(asks), power)
+    asks = await store.asked(tx, box) if rows[0]["asked"] else []
+    power = (rows[0]["epoch"], rows[0]["state"] == "parked")
+    return Work(tuple(new), tuple(stops), tuple(ask for ask in asks if ask["id"] not in told.answering), power)
 
 
-async def ended(
-    tx: Tx,
-    deps: Deps,
-    box: str,
-    n: int,
-    incarnation: int,
-    *,
-    exit: int | None,
-    reason: str | None,
-    media: str | None,
-    size: int,
-    tail: bytes,
-) -> None:
-    """An agent tells a command's end; the first telling counts."""
-    done = await store.finish(
-        tx,
-        box,
-        n,
-        incarnation,
-        exit=exit,
-        reason=reason,
-        media=media,
-        size=size,
-        tail=tail[-TAIL_BYTES:],
-        now=deps.clock.now(),
-    )
-    if done:
-        await tx.notify(f"command:{CommandId(box, n)}")
+async def ended(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, end: End) -> bool:
+    """An agent tells a command's end; the first telling counts. False when that agent is over."""
+    return await store.finish(tx, box, incarnation, token, end, deps.clock.now())
 
 
 async def answered(tx: Tx, id: str, box: str, first: int, size: int | None, data: bytes) -> None:
@@ -262,11 +251,9 @@ async def _until_one_ended(
 async def _answers(
     deps: Deps, seen: Seen, wanted: list[tuple[CommandId, int]], deadline: Deadline
 ) -> list[Answer] | Refusal:
-    box, found = seen.box, seen.commands
+    found = seen.commands
     at_most = share(len(wanted))
-    pieces = await asyncio.gather(
-        *(_piece(deps, box, found.get(id.n), offset, at_most, deadline) for id, offset in wanted)
-    )
+    pieces = await asyncio.gather(*(_piece(deps, found.get(id.n), offset, at_most, deadline) for id, offset in wanted))
     answers = []
     for (id, _), (piece, image) in zip(wanted, pieces, strict=True):
         if isinstance(piece, Refusal):
@@ -281,23 +268,23 @@ async def _answers(
 
 
 async def _piece(
-    deps: Deps, box: Box, command: Command | None, offset: int, at_most: int, deadline: Deadline
+    deps: Deps, command: Command | None, offset: int, at_most: int, deadline: Deadline
 ) -> tuple[Piece | Refusal, bytes | None]:
     """The piece of one command's output, and the whole image where its output is one."""
     if command is None:
         return Piece("", 0, 0), None
-    source = decide_bytes(command, offset, _reach(deps, box))
+    source = decide_bytes(command, offset, _reach(deps, command))
     if isinstance(source, Piece | Refusal):
         return source, None
     if isinstance(source, Tail) and command.media is None:
         size = command.size or 0
         return decide_piece(offset, offset, size, source.data, at_most, ended=True), None
     assert isinstance(source, AskBox | Tail)
-    if command.media is not None and _reach(deps, box) == "awake":
-        answer = await _ask(deps, box, command, 0, IMAGE_BYTES, deadline)
+    if command.media is not None and _reach(deps, command) == "awake":
+        answer = await _ask(deps, command, 0, IMAGE_BYTES, deadline)
         size = command.size or 0
         return Piece("", size, size), _data(answer) if answer else None
-    answer = await _ask(deps, box, command, offset, at_most, deadline)
+    answer = await _ask(deps, command, offset, at_most, deadline)
     if answer is None:
         return Piece("", offset, command.size or offset, None, "silent"), None
     if answer["size"] is None:
@@ -308,16 +295,14 @@ async def _piece(
     return decide_piece(offset, max(first, offset), size, _data(answer), at_most, command.ended), None
 
 
-async def _ask(
-    deps: Deps, box: Box, command: Command, offset: int, at_most: int, deadline: Deadline
-) -> dict[str, object] | None:
+async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline: Deadline) -> dict[str, object] | None:
     """Ask the box's agent for bytes; None when it did not answer in time."""
     id = deps.ids.hex(24)
     limit = deadline.sooner(ASK_SECONDS)
     with deps.signals.on(f"ask:{id}") as signal:
         async with deps.db.tx() as tx:
-            await store.ask(tx, id, box.id, command.n, offset, at_most, deps.clock.now())
-            await tx.notify(f"agent:{box.id}")
+            await store.ask(tx, id, command.box, command.n, offset, at_most, deps.clock.now())
+            await tx.notify(f"agent:{command.box}")
         while True:
             async with deps.db.tx() as tx:
                 answer = await store.take_answer(tx, id)
@@ -331,14 +316,14 @@ def _data(answer: dict[str, object]) -> bytes:
     return bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b""
 
 
-def _reach(deps: Deps, box: Box) -> Reach:
-    if box.state == "parked":
+def _reach(deps: Deps, command: Command) -> Reach:
+    if command.box_state == "parked":
         return "parked"
-    if box.state not in ("starting", "running"):
+    if command.box_state not in ("starting", "running"):
         return "gone"
-    return "silent" if box.silent(deps.clock.now()) else "awake"
+    return "silent" if command.silent(deps.clock.now()) else "awake"
 
 
 async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> Seen:
     async with deps.db.look() as tx:
-        return Seen(await boxes.find(tx, box), await store.find(tx, box, numbers), deps.clock.now())
+        return Seen(await store.find(tx, box, numbers), deps.clock.now())

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from rift.boxes.model import State as BoxState
+from rift.names import SILENT_AFTER
+
 Kind = Literal["bash", "read", "write"]
 State = Literal["queued", "claimed", "finished", "unrun", "lost"]
 Status = Literal["finished", "did not run", "has not finished"]
@@ -56,6 +59,13 @@ class Command:
     created_at: datetime
     claimed_at: datetime | None
     ended_at: datetime | None
+    box_state: BoxState
+    box_seen_at: datetime | None
+    """How its box stood, and when the box's agent was last heard."""
+
+    def silent(self, now: datetime) -> bool:
+        """Whether its box's agent has not been heard for 60 s."""
+        return self.box_seen_at is None or now - self.box_seen_at >= SILENT_AFTER
 
     @property
     def id(self) -> CommandId:
@@ -109,6 +119,18 @@ class Answer:
     def unread(self) -> bool:
         """Whether bytes remain that a rift_output call can give now."""
         return self.piece.next_offset < self.piece.size and self.piece.why is None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A command's end as its agent tells it: the exit code if any, why, how much it printed, the last of it."""
+
+    n: int
+    exit: int | None
+    reason: str | None
+    size: int
+    tail: bytes
+    media: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from keel.db import Tx
-from rift.commands.model import Command
+from rift.boxes.model import State
+from rift.commands.model import Command, End
 from rift.names import OPEN_COMMANDS, TAILS_KEPT
 
 _COMMAND = """
-    SELECT box, n, kind, input, timeout, state, stop_wanted, incarnation, exit, reason, media, size, tail,
-           created_at, claimed_at, ended_at
-    FROM commands
+    SELECT c.box, c.n, c.kind, c.input, c.timeout, c.state, c.stop_wanted, c.incarnation, c.exit, c.reason, c.media,
+           c.size, c.tail, c.created_at, c.claimed_at, c.ended_at, b.state AS box_state, b.seen_at AS box_seen_at
+    FROM commands c JOIN boxes b ON b.id = c.box
 """
 
 
@@ -54,14 +56,16 @@ async def insert(
 async def find(tx: Tx, box: str, numbers: Sequence[int]) -> dict[int, Command]:
     """The commands of a box with these numbers, by number."""
     found = await tx.all(
-        Command, _COMMAND + "WHERE box = %(box)s AND n = ANY(%(numbers)s)", {"box": box, "numbers": list(numbers)}
+        Command, _COMMAND + "WHERE c.box = %(box)s AND c.n = ANY(%(numbers)s)", {"box": box, "numbers": list(numbers)}
     )
     return {command.n: command for command in found}
 
 
 async def find_locked(tx: Tx, box: str, n: int) -> Command | None:
     """One command, locked against its claim, its expiry and its end."""
-    return await tx.one(Command, _COMMAND + "WHERE box = %(box)s AND n = %(n)s FOR UPDATE", {"box": box, "n": n})
+    return await tx.one(
+        Command, _COMMAND + "WHERE c.box = %(box)s AND c.n = %(n)s FOR UPDATE OF c", {"box": box, "n": n}
+    )
 
 
 async def want_stop(tx: Tx, box: str, n: int) -> None:
@@ -95,70 +99,108 @@ async def expire(tx: Tx, before: datetime, reason: str, now: datetime) -> list[t
     return [(row["box"], row["n"]) for row in rows]
 
 
-async def claim(tx: Tx, box: str, incarnation: int, not_before: datetime, now: datetime) -> None:
-    """Give every waiting command of a box to this incarnation of its agent, in one guarded write."""
-    await tx.run(
+async def news(
+    tx: Tx, box: str, incarnation: int, token_sha256: bytes, heard_before: datetime
+) -> tuple[State, int, bool] | None:
+    """Whether there may be something to tell an agent, looked at without changing anything: state, epoch, and that.
+
+    None when that agent is over. "Something" is a command or a question of its box that is open, or that the agent
+    has not been heard since `heard_before`.
+    """
+    row = await tx.row(
         """
-        UPDATE commands SET state = 'claimed', incarnation = %(incarnation)s, claimed_at = %(now)s
-        WHERE box = %(box)s AND state = 'queued' AND created_at > %(not_before)s
+        SELECT state, epoch,
+               seen_at < %(heard)s
+               OR EXISTS (SELECT FROM commands WHERE box = b.id AND state IN ('queued', 'claimed'))
+               OR EXISTS (SELECT FROM asks WHERE box = b.id AND NOT answered) AS something
+        FROM boxes b
+        WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
+          AND state IN ('starting', 'running', 'parked')
         """,
-        {"box": box, "incarnation": incarnation, "not_before": not_before, "now": now},
+        {"box": box, "incarnation": incarnation, "token": token_sha256, "heard": heard_before},
     )
+    return (row["state"], row["epoch"], row["something"]) if row else None
 
 
-async def owned(tx: Tx, box: str, incarnation: int) -> list[dict[str, object]]:
-    """The open commands that this incarnation owns, with the content of a write."""
+async def claim(
+    tx: Tx, box: str, incarnation: int, token_sha256: bytes, not_before: datetime, now: datetime
+) -> list[dict[str, Any]]:
+    """Give every waiting command of a box to this incarnation of its agent, in one guarded write that also hears it.
+
+    A row for each open command it owns then, with `state` and `epoch` of the box and whether anything is `asked` of
+    it; one row with `n` NULL where it owns none; no row when that agent is over.
+    """
     return await tx.rows(
         """
-        SELECT n, kind, input, content, timeout, stop_wanted FROM commands
-        WHERE box = %(box)s AND state = 'claimed' AND incarnation = %(incarnation)s ORDER BY n
-        """,
-        {"box": box, "incarnation": incarnation},
-    )
-
-
-async def finish(
-    tx: Tx,
-    box: str,
-    n: int,
-    incarnation: int,
-    *,
-    exit: int | None,
-    reason: str | None,
-    media: str | None,
-    size: int,
-    tail: bytes,
-    now: datetime,
-) -> bool:
-    """The one terminal status of a command that ran, told by the incarnation that ran it. False when it had one."""
-    done = await tx.run(
-        """
-        UPDATE commands SET state = 'finished', exit = %(exit)s, reason = %(reason)s, media = %(media)s,
-                            size = %(size)s, tail = %(tail)s, ended_at = %(now)s, content = NULL
-        WHERE box = %(box)s AND n = %(n)s AND state = 'claimed' AND incarnation = %(incarnation)s
+        WITH agent AS (
+            UPDATE boxes SET seen_at = greatest(seen_at, %(now)s)
+            WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
+              AND state IN ('starting', 'running', 'parked')
+            RETURNING id, state, epoch, EXISTS (SELECT FROM asks WHERE box = boxes.id AND NOT answered) AS asked
+        ), new AS (
+            UPDATE commands SET state = 'claimed', incarnation = %(incarnation)s, claimed_at = %(now)s
+            FROM agent WHERE box = agent.id AND commands.state = 'queued' AND created_at > %(not_before)s
+            RETURNING n, kind, input, content, timeout, stop_wanted
+        ), owned AS (
+            SELECT n, kind, input, content, timeout, stop_wanted FROM new
+            UNION ALL
+            SELECT n, kind, input, content, timeout, stop_wanted FROM commands
+            WHERE box = %(box)s AND state = 'claimed' AND incarnation = %(incarnation)s
+        )
+        SELECT agent.state, agent.epoch, agent.asked, owned.* FROM agent LEFT JOIN owned ON true ORDER BY owned.n
         """,
         {
             "box": box,
-            "n": n,
             "incarnation": incarnation,
-            "exit": exit,
-            "reason": reason,
-            "media": media,
-            "size": size,
-            "tail": tail,
+            "token": token_sha256,
+            "not_before": not_before,
             "now": now,
         },
     )
-    if done and n > TAILS_KEPT:
-        await tx.run(
-            """
-            UPDATE commands SET tail = NULL
-            WHERE box = %(box)s AND tail IS NOT NULL
-              AND n <= (SELECT next_command - 1 FROM boxes WHERE id = %(box)s) - %(kept)s
-            """,
-            {"box": box, "kept": TAILS_KEPT},
+
+
+async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: End, now: datetime) -> bool:
+    """The one terminal status of a command that ran, told by the incarnation that ran it; who waits is woken.
+
+    False when that agent is over. Telling it again changes nothing.
+    """
+    row = await tx.row(
+        """
+        WITH agent AS (
+            UPDATE boxes SET seen_at = greatest(seen_at, %(now)s)
+            WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
+              AND state IN ('starting', 'running', 'parked')
+            RETURNING id, next_command
+        ), done AS (
+            UPDATE commands SET state = 'finished', exit = %(exit)s, reason = %(reason)s, media = %(media)s,
+                                size = %(size)s, ended_at = %(now)s, content = NULL,
+                                tail = CASE WHEN n > agent.next_command - 1 - %(kept)s THEN %(tail)s::bytea END
+            FROM agent
+            WHERE box = agent.id AND n = %(n)s AND state = 'claimed' AND incarnation = %(incarnation)s
+            RETURNING n
+        ), forgotten AS (
+            UPDATE commands SET tail = NULL FROM agent, done
+            WHERE box = agent.id AND commands.n <= agent.next_command - 1 - %(kept)s AND tail IS NOT NULL
+              AND commands.n <> done.n
         )
-    return bool(done)
+        SELECT agent.id, pg_notify('keel', 'command:' || agent.id || '.' || done.n)
+        FROM agent LEFT JOIN done ON true
+        """,
+        {
+            "box": box,
+            "incarnation": incarnation,
+            "token": token_sha256,
+            "n": end.n,
+            "exit": end.exit,
+            "reason": end.reason,
+            "media": end.media,
+            "size": end.size,
+            "tail": end.tail,
+            "now": now,
+            "kept": TAILS_KEPT,
+        },
+    )
+    return row is not None
 
 
 async def ask(tx: Tx, id: str, box: str, n: int, from_byte: int, at_most: int, now: datetime) -> None:

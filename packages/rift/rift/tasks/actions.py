@@ -13,7 +13,7 @@ from rift.deps import Deps
 from rift.names import TASK_PREFIX
 from rift.people.model import Caller
 from rift.tasks import refusals, store
-from rift.tasks.decide import Admitted, Attach, Expired, decide_access, decide_attach, readable
+from rift.tasks.decide import Attach, Expired, decide_access, decide_attach, readable
 from rift.tasks.model import Clocks, Handle, Lease, Task
 
 NAME_MOST = 200
@@ -67,35 +67,32 @@ async def attach(deps: Deps, act: Act, text: str, takeover: bool) -> Lease | Ref
 async def release(deps: Deps, act: Act, text: str) -> Task | Refusal:
     """Give the lease up; the boxes are kept."""
     async with audited(deps, act) as (tx, row):
-        task = await admit(tx, deps, row, act.caller, text, lock="exclusive")
+        task = await admit(tx, deps, row, act.caller, text)
         if isinstance(task, Task):
             await store.release(tx, task.id, deps.clock.now())
         return row.said(task)
 
 
-async def admit(tx: Tx, deps: Deps, row: Row, caller: Caller, text: str, *, lock: str = "shared") -> Task | Refusal:
+async def admit(tx: Tx, deps: Deps, row: Row, caller: Caller, text: str) -> Task | Refusal:
     """The task behind a handle, if the handle is its lease: locked until the transaction ends, its clock moved.
 
-    A part of every call that carries a handle. The task's row is locked before any box's. `lock` is `exclusive`
-    for a call that ends the lease or the task. An id that is too quiet closes here and is answered as closed.
+    A part of every call that carries a handle. The task's row is locked before any box's. A task that is too quiet
+    closes here and is answered as closed.
     """
     handle = Handle.parse(text)
     if handle is None:
         return refusals.no_handle()
-    task = await store.find(tx, handle.id)
+    task = await store.find_locked(tx, handle.id) if handle.secret_sha256 else None
     row.task = theirs(task, caller)
     now = deps.clock.now()
     decision = decide_access(task, caller.user, handle, now, clocks(deps))
-    if isinstance(decision, Admitted) and handle.secret_sha256 is not None:
-        if decision.touch:
-            await store.touch(tx, handle.id, handle.secret_sha256, now)  # before a shared lock, which it would upgrade
-        task = await (store.find_locked if lock == "exclusive" else store.find_shared)(tx, handle.id)
-        decision = decide_access(task, caller.user, handle, now, clocks(deps))
     if isinstance(decision, Expired):
         return await _expire(tx, deps, decision.task)
     if isinstance(decision, Refusal):
         return decision
     assert task is not None  # an admitted handle has its task
+    if decision.touch:
+        await store.touch(tx, task.id, now)
     return task
 
 

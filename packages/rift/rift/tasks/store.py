@@ -8,19 +8,9 @@ from keel.db import Tx
 from rift.tasks.model import Task
 
 
-async def find(tx: Tx, id: str) -> Task | None:
-    """The task, unlocked."""
-    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s", {"id": id})
-
-
-async def find_shared(tx: Tx, id: str) -> Task | None:
-    """The task, locked so that it cannot close or change hands before this transaction ends."""
-    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR SHARE", {"id": id})
-
-
 async def find_locked(tx: Tx, id: str) -> Task | None:
-    """The task, locked against every other call on it."""
-    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR UPDATE", {"id": id})
+    """The task, locked: it cannot close or change hands until this transaction ends."""
+    return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR NO KEY UPDATE", {"id": id})
 
 
 async def insert(tx: Tx, task: Task) -> bool:
@@ -47,14 +37,10 @@ async def insert(tx: Tx, task: Task) -> bool:
     )
 
 
-async def touch(tx: Tx, id: str, lease: bytes, now: datetime) -> None:
-    """Move the activity clock forward, if the lease is still this one."""
+async def touch(tx: Tx, id: str, now: datetime) -> None:
+    """Move the activity clock of a locked task forward, never back."""
     await tx.run(
-        """
-        UPDATE tasks SET activity_at = %(now)s
-        WHERE id = %(id)s AND secret_sha256 = %(lease)s AND status = 'open' AND activity_at < %(now)s
-        """,
-        {"id": id, "lease": lease, "now": now},
+        "UPDATE tasks SET activity_at = greatest(activity_at, %(now)s) WHERE id = %(id)s", {"id": id, "now": now}
     )
 
 

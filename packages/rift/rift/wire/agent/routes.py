@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rift.agents import actions
-from rift.agents.model import Agent, Ended, Event, Failed, Up
-from rift.commands.model import Told
+from rift.agents.model import Agent, Event, Failed, Up
+from rift.commands.model import End, Told
 from rift.deps import Deps
 from rift.names import TAIL_BYTES
 
@@ -121,7 +121,7 @@ def _event(one: object) -> Event:
         return Failed(_text(one.get("reason"))[:REASON_MOST] or "no reason was given")
     if kind == "ended":
         reason, exit = one.get("reason"), one.get("exit")
-        return Ended(
+        return End(
             _whole(one, "n"),
             None if exit is None else int(exit),
             None if reason is None else _text(reason)[:REASON_MOST],
