@@ -110,7 +110,8 @@ def place_for(link: Path, who: Account) -> Path:
         if who.may("-x", link.parent):
             link.mkdir(exist_ok=True)
         else:
-            who.home.mkdir(mode=0o755, exist_ok=True)
+            who.home.mkdir(exist_ok=True)
+            who.home.chmod(0o755)
             elsewhere = Path(tempfile.mkdtemp(prefix="cluster-", dir=who.home))
             try:
                 link.symlink_to(elsewhere)
