@@ -5,6 +5,7 @@ The answer is one line and then the output: `ok`, `ok image/png`, or `no ` and t
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
@@ -137,12 +138,11 @@ def is_text(data: bytes) -> bool:
     """UTF-8 (its last character may be cut), or some other text: no control characters but those texts have."""
     if b"\0" in data:
         return False
-    for cut in range(4):
-        try:
-            data[: len(data) - cut].decode()
-            return True
-        except UnicodeDecodeError:
-            continue
+    try:
+        codecs.utf_8_decode(data, "strict", False)
+        return True
+    except UnicodeDecodeError:
+        pass
     return not any(byte < 32 and byte not in b"\t\n\r\f\b\x1b" for byte in data)
 
 

@@ -222,3 +222,8 @@ def _answer(client: socket.socket, refusal: Refusal) -> None:
         f"X-Rift-Refusal: {refusal.sentence}\r\nConnection: close\r\n\r\n"
     )
     client.sendall(head.encode("latin-1", "replace") + body)
+    client.shutdown(socket.SHUT_WR)
+    client.settimeout(1)
+    for _ in range(64):  # closed with something unread, the client might lose the answer
+        if not client.recv(_CHUNK):
+            break

@@ -1,0 +1,219 @@
+"""The proxy's judgement and its bytes, without a jail."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rift_agent import proxy
+from rift_agent.addresses import barred, listed
+from rift_agent.config import Config
+from rift_agent.requests import Refusal, parse
+
+V4 = st.ip_addresses(v=4).map(str)
+V6 = st.ip_addresses(v=6).map(str)
+
+
+@given(V4)
+@example("100.64.0.1")
+@example("192.88.99.1")
+def test_no_address_but_public_ones_passes(address: str) -> None:
+    number = ipaddress.IPv4Address(address)
+    local = (
+        number.is_private or number.is_loopback or number.is_link_local or number.is_multicast or number.is_reserved
+        or number.is_unspecified or not number.is_global
+    )  # fmt: skip
+    if local:
+        assert barred(address)
+    elif not any(number in ipaddress.ip_network(network) for network in ("192.88.99.0/24", "192.0.0.0/24")):
+        assert barred(address) == ""
+
+
+@given(V6)
+@example("2001:db8::1")
+@example("fe80::1%eth0")
+@example("2001:0:1::1")
+@example("fd00:ec2::254")
+def test_no_sixth_version_address_but_public_ones_passes(address: str) -> None:
+    number = ipaddress.IPv6Address(address.partition("%")[0])
+    if not number.is_global or number.is_multicast or number.is_link_local or number.is_site_local:
+        assert barred(address)
+    elif barred(address) == "":
+        assert number in ipaddress.ip_network("2000::/3") or number.ipv4_mapped or address.startswith("64:ff9b:")
+
+
+@given(V4)
+@example("127.0.0.1")
+@example("169.254.169.254")
+@example("8.8.8.8")
+def test_an_address_in_another_is_judged_as_itself(address: str) -> None:
+    number = int(ipaddress.IPv4Address(address))
+    carriers = ((0xFFFF << 32) + number, (0x64FF9B << 96) + number, (0x2002 << 112) + (number << 80))
+    for carrier in carriers:
+        assert barred(str(ipaddress.IPv6Address(carrier))) == barred(address)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_judged_without_an_error(text: str) -> None:
+    assert isinstance(barred(text), str)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("pypi.org", True), ("files.pythonhosted.org", True), ("a.b.pythonhosted.org", True),
+        ("pythonhosted.org", False), ("evilpythonhosted.org", False), ("pypi.org.evil.example", False),
+        (".pythonhosted.org", False), ("xpypi.org", False), ("", False),
+    ],
+)  # fmt: skip
+def test_an_allow_list_allows_what_it_says(host: str, allowed: bool) -> None:
+    assert listed(host, ["pypi.org", "*.PythonHosted.org."]) is allowed
+
+
+BAD = [
+    "GET / HTTP/1.1",
+    "GET /path HTTP/1.1\r\nHost: a.example",
+    "GET https://a.example/ HTTP/1.1",
+    "GET http://a.example/ HTTP/2",
+    "GET  http://a.example/ HTTP/1.1",
+    "GET http://a.example/ HTTP/1.1 ",
+    "G\tT http://a.example/ HTTP/1.1",
+    "GET http://user@a.example/ HTTP/1.1",
+    "GET http://a.example:80:80/ HTTP/1.1",
+    "GET http://a.example:x/ HTTP/1.1",
+    "GET http:///x HTTP/1.1",
+    "GET http://a.example/\x80 HTTP/1.1",
+    "GET http://a.example/ HTTP/1.1\r\n folded: x",
+    "GET http://a.example/ HTTP/1.1\r\nA : x",
+    "GET http://a.example/ HTTP/1.1\r\nno colon",
+    "GET http://a.example/ HTTP/1.1\r\nA: x\ny",
+    "GET http://a.example/ HTTP/1.1\r\nA: x\0",
+    "POST http://a.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2",
+    "POST http://a.example/ HTTP/1.1\r\nContent-Length: +1",
+    "POST http://a.example/ HTTP/1.1\r\nContent-Length: 1, 1",
+    "POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked",
+    "POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: identity\r\nContent-Length: 3",
+    "CONNECT a.example HTTP/1.1",
+    "CONNECT a.example: HTTP/1.1",
+    "CONNECT a.example:+443 HTTP/1.1",
+    "CONNECT ::1:443 HTTP/1.1",
+    "CONNECT [::1 HTTP/1.1",
+    "CONNECT http://a.example:443 HTTP/1.1",
+    "",
+]
+
+
+@pytest.mark.parametrize("raw", BAD)
+def test_what_could_be_read_in_two_ways_is_refused(raw: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        parse(raw.encode("latin-1"))
+    assert refused.value.status[:3] in ("400", "411")
+
+
+@given(st.binary(max_size=200))
+def test_any_head_is_a_request_or_refused(raw: bytes) -> None:
+    try:
+        request = parse(raw)
+    except Refusal:
+        return
+    assert request.host == request.host.lower()
+
+
+def test_a_request_goes_on_in_origin_form_with_its_own_host_and_one_request_a_connection() -> None:
+    request = parse(
+        b"GET http://A.example.:8080?q=1#part HTTP/1.0\r\nHost: other.example\r\nConnection: keep-alive, X-Gone\r\n"
+        b"X-Gone: 1\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nTE: trailers\r\nAccept:  */* "
+    )
+    assert (request.host, request.port, request.length, request.tunnel) == ("a.example", 8080, 0, False)
+    assert request.head == b"GET /?q=1 HTTP/1.1\r\nHost: A.example.:8080\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+
+
+def config(*allow: str) -> Config:
+    return Config(
+        {
+            "box": "b-1", "incarnation": 1, "server": "http://127.0.0.1:1", "token_file": "/x", "dir": "/x",
+            "mounts": [], "checkout": "/x", "network": "proxy", "allow": list(allow), "repository": "app",
+        }
+    )  # fmt: skip
+
+
+def exchange(sent: bytes, dial: Callable[[str, int], socket.socket], *allow: str) -> bytes:
+    client, ours = socket.socketpair()
+    client.settimeout(20)
+
+    def serve() -> None:
+        with ours:
+            proxy.serve(ours, config(*allow), dial)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    client.sendall(sent)
+    client.shutdown(socket.SHUT_WR)
+    answer = b"".join(iter(lambda: client.recv(65536), b""))
+    thread.join(20)
+    client.close()
+    return answer
+
+
+def no_dial(host: str, port: int) -> socket.socket:
+    raise AssertionError("nothing may be connected")
+
+
+def test_a_host_that_is_not_listed_is_never_connected_to() -> None:
+    answer = exchange(b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n", no_dial, "good.example")
+    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert b"evil.example is not on the allow list of the repository app" in answer
+    assert b"rift repo network app --allow evil.example" in answer
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433"]
+)
+def test_a_listed_name_of_the_host_itself_is_refused_by_its_address(host: str) -> None:
+    answer = exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), proxy.dial_public, host.strip("[]"))
+    assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 502")
+
+
+def test_a_tunnel_carries_a_mebibyte_both_ways() -> None:
+    far, near = socket.socketpair()
+    data = bytes(range(256)) * 4096
+
+    def echo() -> None:
+        with far:
+            got = b"".join(iter(lambda: far.recv(65536), b""))
+            far.sendall(got)
+
+    thread = threading.Thread(target=echo)
+    thread.start()
+    answer = exchange(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n" + data, lambda host, port: near, "a.example")
+    thread.join(20)
+    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\n" + data
+
+
+def test_bytes_after_the_body_never_leave_the_jail() -> None:
+    far, near = socket.socketpair()
+    sent = b"POST http://a.example/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbodyGET http://a.example/2 HTTP/1.1\r\n\r\n"
+    got: list[bytes] = []
+
+    def answer() -> None:
+        with far:
+            got.append(far.recv(65536))
+            far.sendall(b"HTTP/1.1 200 OK\r\n\r\nhi")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    said = exchange(sent, lambda host, port: near, "a.example")
+    thread.join(20)
+    assert got[0].endswith(b"\r\n\r\nbody")
+    assert said == b"HTTP/1.1 200 OK\r\n\r\nhi"
+
+
+def test_a_head_without_end_is_refused() -> None:
+    answer = exchange(b"CONNECT a.example:443 HTTP/1.1\r\nX: " + b"x" * 70000, no_dial, "a.example")
+    assert answer.startswith(b"HTTP/1.1 431 ")
