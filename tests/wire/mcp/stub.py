@@ -131,6 +131,8 @@ async def stub_server(*, tick: float = 5.0, body_bytes: int = 12 * 1024 * 1024) 
     )
 
     async def authenticate(token: str) -> Caller | None:
+        if token == "rift_broken":
+            raise ConnectionError("the database is away")
         return ADA if token == TOKEN else None
 
     guard = Guard(

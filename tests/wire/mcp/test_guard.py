@@ -57,6 +57,26 @@ async def test_the_scheme_is_read_in_any_case(raw: Raw) -> None:
     assert (await raw.rpc("tools/list", headers={"Authorization": f"bearer {TOKEN}"})).status == 200
 
 
+async def test_a_client_is_told_to_come_back_while_tokens_cannot_be_checked(raw: Raw) -> None:
+    reply = await raw.rpc("tools/list", headers={"Authorization": "Bearer rift_broken"})
+    assert (reply.status, reply.headers["retry-after"]) == (503, "5")
+    assert "database" not in str(reply)
+
+
+async def test_blanks_around_a_header_are_no_part_of_it(stub: Stub) -> None:
+    """Python's HTTP clients refuse to send them, so these are written by hand."""
+    body = json.dumps(LIST).encode()
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: localhost\t\r\nConnection: close\r\nAuthorization:  Bearer {TOKEN} \r\n"
+        f"Content-Type: application/json\r\nMCP-Protocol-Version: {MODERN}  \r\nMcp-Method: \ttools/list\t \r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(stub.url.split(":")[2].split("/")[0]))
+    writer.write(head.encode() + body)
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    writer.close()
+
+
 async def test_a_token_in_the_address_is_none(stub: Stub) -> None:
     assert (await Raw(f"{stub.url}?access_token={TOKEN}", None).rpc("tools/list")).status == 401
 

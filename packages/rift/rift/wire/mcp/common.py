@@ -41,6 +41,9 @@ NEXT = schemas.nullable("string")
 COMMAND_ANSWER = schemas.answer(**COMMAND, next=NEXT)
 """What rift_bash, rift_read, rift_write and rift_stop answer."""
 
+WHOLE = {"anthropic/maxResultSizeChars": 150_000}
+"""Says that 64 KiB of output is meant to be read: without it a common client moves a long answer to a file."""
+
 EXAMPLE_VM = "app-main-1"
 EXAMPLE_REPO = "acme/app"
 EXAMPLE_REF = "main"

@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +26,9 @@ DRAINED_BYTES = 4 * BODY_BYTES
 TOKEN_CHARACTERS = 4096
 UNAUTHORIZED = -32001
 TOO_LARGE = -32600
+UNAVAILABLE = -32603
+
+log = structlog.get_logger()
 
 Authenticate = Callable[[str], Awaitable[Caller | None]]
 """From a bearer token to whose it is; None for one that is unknown, expired or revoked."""
@@ -57,11 +61,19 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError("the MCP endpoint serves HTTP requests only")
+        # Blanks around a value are no part of it (RFC 9110, 5.5), and not every server takes them off.
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         refused = self._place(scope)
         caller = None
         if refused is None:
-            caller = await self._caller(scope)
-            refused = None if caller else self._unauthorized(bool(_header(scope, b"authorization")))
+            try:
+                caller = await self._caller(scope)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the client is told to come back
+                log.error("mcp.cannot_authenticate", error=type(error).__name__)
+                message = "Rift cannot check tokens at this moment; try again in some seconds."
+                refused = error_response(503, message, {"Retry-After": "5"}, code=UNAVAILABLE)
+            else:
+                refused = None if caller else self._unauthorized(bool(_header(scope, b"authorization")))
         if refused is not None:
             await refused(scope, receive, send)
             return

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, cast
@@ -173,7 +173,8 @@ class McpServer:
         raw = (context.params or {}).get(RAW_ARGUMENTS, params.arguments)
         arguments = read_arguments(tool, raw)
         if isinstance(arguments, Refusal):
-            await self._refused(scrubbed(caller, tool.name, {}, started), arguments)
+            with _logged(tool):
+                await self._refused(scrubbed(caller, tool.name, {}, started), arguments)
             return refusal_result(arguments)
         report = _Report(context, self._clock, started)
         call = Call(
@@ -244,6 +245,15 @@ class _Report:
         message = self._message or "working"
         with suppress(Exception):  # a client that cannot be told is no reason to stop the tool
             await self._context.session.report_progress(self._last, message=f"{message} ({elapsed:.0f} s)")
+
+
+@contextmanager
+def _logged(tool: Tool) -> Iterator[None]:
+    """A failure to record a call that did not run is logged; the caller is answered all the same."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - see above
+        log.error("mcp.not_recorded", tool=tool.name, trace=without_handles(traceback.format_exc()))
 
 
 async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:

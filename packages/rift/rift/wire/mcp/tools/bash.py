@@ -9,7 +9,7 @@ from keel.refusal import YOUR_HANDLE, Refusal
 from rift.commands import actions
 from rift.commands.actions import Wanted
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import BLOCK_FOR, COMMAND_ANSWER, EXAMPLE_VM, TASK, TIMEOUT, VM
+from rift.wire.mcp.common import BLOCK_FOR, COMMAND_ANSWER, EXAMPLE_VM, TASK, TIMEOUT, VM, WHOLE
 from rift.wire.mcp.render import command_answer
 from rift.wire.mcp.tool import Answer, Call, Tool
 
@@ -50,6 +50,7 @@ TOOL = Tool(
         }
     ),
     output_schema=COMMAND_ANSWER,
+    meta=WHOLE,
     run=run,
     example={"task": YOUR_HANDLE, "vm": EXAMPLE_VM, "command": "<command>", "timeout": 600, "block_for": 30},
     destructive=True,

@@ -8,7 +8,7 @@ from typing import Any
 from keel.refusal import YOUR_HANDLE, Refusal
 from rift.commands import actions
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import BLOCK_FOR, COMMAND, NEXT, TASK
+from rift.wire.mcp.common import BLOCK_FOR, COMMAND, NEXT, TASK, WHOLE
 from rift.wire.mcp.render import commands_answer
 from rift.wire.mcp.tool import Answer, Call, Tool
 
@@ -57,6 +57,7 @@ TOOL = Tool(
         },
         "required": ["next"],
     },
+    meta=WHOLE,
     run=run,
     example={"task": YOUR_HANDLE, "commands": [{"id": "<vm>.<n>", "offset": 0}], "block_for": 30},
     read_only=True,

@@ -13,7 +13,7 @@ from rift.commands.actions import Wanted
 from rift.commands.model import Answer as CommandAnswer
 from rift.names import BLOCK_MOST, READ_BYTES
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import COMMAND_ANSWER, EXAMPLE_VM, TASK, VM
+from rift.wire.mcp.common import COMMAND_ANSWER, EXAMPLE_VM, TASK, VM, WHOLE
 from rift.wire.mcp.render import command_answer
 from rift.wire.mcp.tool import Answer, Call, Tool
 
@@ -52,6 +52,7 @@ TOOL = Tool(
         required={"task": TASK, "vm": VM, "path": schemas.string("Absolute, or relative to the checkout.")}
     ),
     output_schema=COMMAND_ANSWER,
+    meta=WHOLE,
     run=run,
     example={"task": YOUR_HANDLE, "vm": EXAMPLE_VM, "path": "README.md"},
     read_only=True,
