@@ -60,7 +60,7 @@ def test_time_and_chance_come_from_outside() -> None:
         for name, line in source.uses
         if begins(name, TIME_AND_CHANCE) or name in NOW
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_only_the_database_rooms_speak_to_the_database() -> None:
@@ -71,7 +71,7 @@ def test_only_the_database_rooms_speak_to_the_database() -> None:
         for name in source.imports
         if begins(name, DATABASE)
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_decision_is_made_of_plain_values() -> None:
@@ -89,7 +89,7 @@ def test_a_decision_is_made_of_plain_values() -> None:
             for node in ast.walk(source.tree)
             if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith)
         ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_store_never_commits_nor_opens_a_transaction() -> None:
@@ -101,7 +101,7 @@ def test_a_store_never_commits_nor_opens_a_transaction() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if node.func.attr in ("commit", "rollback", "tx")
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_noun_leaves_the_stores_of_other_nouns_alone() -> None:
@@ -118,7 +118,7 @@ def test_a_noun_leaves_the_stores_of_other_nouns_alone() -> None:
                 and [rest[0]] != room
             ):
                 wrong.append(f"{source.place} imports {name}; use that noun's actions")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_concrete_drivers_are_chosen_by_the_app_alone() -> None:
@@ -129,7 +129,7 @@ def test_concrete_drivers_are_chosen_by_the_app_alone() -> None:
         for name in source.imports
         if matches(name, CONCRETE_DRIVERS) and not begins(name, PROTOCOLS)
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_noun_folder_holds_the_five_files_and_its_jobs() -> None:
@@ -139,7 +139,7 @@ def test_a_noun_folder_holds_the_five_files_and_its_jobs() -> None:
         for path in (PACKAGES["rift"] / "rift" / noun).iterdir()
         if path.name not in NOUN_FILES and path.name != "__pycache__"
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nouns_know_nothing_of_how_they_are_reached() -> None:
@@ -153,7 +153,7 @@ def test_nouns_know_nothing_of_how_they_are_reached() -> None:
             ("mcp", "starlette", "uvicorn", "httpx2", "httpx", "typer", "rich", "rift.wire", "rift.app", "rift.cli"),
         )
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_agent_needs_the_standard_library_alone() -> None:
@@ -163,7 +163,7 @@ def test_the_agent_needs_the_standard_library_alone() -> None:
         for name in source.imports
         if name.partition(".")[0] not in sys.stdlib_module_names and not begins(name, ("rift_agent",))
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_keel_knows_neither_half() -> None:
@@ -173,7 +173,7 @@ def test_keel_knows_neither_half() -> None:
         for name in source.imports
         if begins(name, ("rift", "rift_agent", "onbe"))
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("package", ["rift", "rift_agent"])

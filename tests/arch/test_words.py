@@ -46,7 +46,7 @@ def test_the_name_of_a_test_is_a_sentence() -> None:
         for function in functions(source)
         if function.name.startswith("test_") and len(function.name.split("_")) - 1 < WORDS_LEAST
     ]
-    assert short == []
+    assert not short, "\n".join(short)
 
 
 def test_an_exception_to_a_rule_names_the_rule_and_its_reason() -> None:
@@ -60,7 +60,7 @@ def test_an_exception_to_a_rule_names_the_rule_and_its_reason() -> None:
                 and not (found["code"] and re.search(r"\w{2,}", found["reason"]))
             ):
                 bare.append(f"{source.place}:{line} {comment}")
-    assert bare == []
+    assert not bare, "\n".join(bare)
 
 
 def test_a_test_that_is_skipped_says_why() -> None:
@@ -75,7 +75,7 @@ def test_a_test_that_is_skipped_says_why() -> None:
                     silent.append(f"{source.place}:{node.lineno} {name}")
             elif name in ("pytest.skip", "pytest.xfail") and not (node.args or node.keywords):
                 silent.append(f"{source.place}:{node.lineno} {name}")
-    assert silent == []
+    assert not silent, "\n".join(silent)
 
 
 def test_our_own_code_is_never_mocked() -> None:
@@ -85,7 +85,7 @@ def test_our_own_code_is_never_mocked() -> None:
         for name in source.imports
         if name.startswith(("unittest.mock", "pytest_mock", "mock."))
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_test_waits_for_a_time_instead_of_a_condition() -> None:
@@ -99,7 +99,7 @@ def test_no_test_waits_for_a_time_instead_of_a_condition() -> None:
                 continue  # in a loop it is the pause between two looks at a condition
             if [ast.unparse(argument) for argument in node.args] != ["0"]:
                 wrong.append(f"{source.place}:{node.lineno} {ast.unparse(node)}; use keel.testing.eventually")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_of_this_machine_is_written_down() -> None:
@@ -110,4 +110,4 @@ def test_nothing_of_this_machine_is_written_down() -> None:
         for line in path.read_text().splitlines()
         if re.search(r"://|file:|--(extra-)?index-url|--find-links|-f ", line)
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
