@@ -1,0 +1,95 @@
+"""How the story looks: a line a step, the piece of the answer that matters under it, a tick and the time it took."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from rift.demo.checks import Wrong
+
+INDENT = "     "
+LONGEST = 400
+"""How much of one line is shown; the refusals and reasons that matter are shorter."""
+
+
+class Telling:
+    """Tells steps as they happen. On a terminal in colour and with a spinner, elsewhere as plain lines."""
+
+    def __init__(self, console: Console, now: Callable[[], float]) -> None:
+        self._console = console
+        self._now = now
+        self._utf8 = console.encoding.lower().replace("-", "").startswith("utf")
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """How many steps were begun."""
+        return self._count
+
+    def say(self, line: str, style: str = "") -> None:
+        """One line as it is."""
+        self._print(Text(line, style=style))
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[list[str]]:
+        """One step: fill the list with the lines to show. A `Wrong` is told whole, and goes on to the caller."""
+        self._count += 1
+        shown: list[str] = []
+        begun = self._now()
+        try:
+            if self._console.is_terminal:
+                with self._console.status(Text(title), spinner="dots"):
+                    yield shown
+            else:
+                yield shown
+        except Wrong as wrong:
+            self._line(self._mark("✗", "NO"), "red", title, self._now() - begun)
+            self.wrong(wrong)
+            raise
+        self._line(self._mark("✓", "ok"), "green", title, self._now() - begun)
+        self._lines(shown, "", style="dim")
+
+    def wrong(self, wrong: Wrong) -> None:
+        """What was expected, what came, and the mend, whole."""
+        for name, text in (("expected", wrong.expected), ("got", wrong.got), ("mend", wrong.mend)):
+            if text:
+                self._lines(text.splitlines() or [""], f"{name + ':':<10}", whole=True)
+
+    def _line(self, mark: str, colour: str, title: str, seconds: float) -> None:
+        took = f"{seconds:.1f} s" if seconds >= 0.1 else f"{seconds * 1000:.0f} ms"
+        self._print(Text.assemble((mark, colour), f" {self._count:>2} ", (title, "bold"), (f"  {took}", "cyan")))
+
+    def _lines(self, lines: Sequence[str], head: str, *, style: str = "", whole: bool = False) -> None:
+        for number, line in enumerate(lines):
+            clean = _clean(line)
+            if not whole and len(clean) > LONGEST:
+                clean = clean[:LONGEST] + "…"
+            start = INDENT + (head if number == 0 else " " * len(head))
+            for part in self._wrapped(clean, start):
+                self._print(Text(part, style=style))
+
+    def _wrapped(self, line: str, start: str) -> list[str]:
+        """On a terminal a long line goes on under its own beginning; elsewhere it stays one line."""
+        if not self._console.is_terminal:
+            return [start + line]
+        rest = " " * len(start)
+        width = max(self._console.width, len(start) + 20)
+        return textwrap.wrap(line, width, initial_indent=start, subsequent_indent=rest) or [start]
+
+    def _mark(self, mark: str, plain: str) -> str:
+        return mark if self._utf8 else plain
+
+    def _print(self, text: Text) -> None:
+        if not self._utf8:
+            encoding = self._console.encoding
+            text = Text(text.plain.encode(encoding, "replace").decode(encoding))
+        self._console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def _clean(line: str) -> str:
+    """The line without what could steer a terminal: the output of a stranger's tests is shown too."""
+    return "".join(character if character.isprintable() else " " for character in line.replace("\t", "  "))
