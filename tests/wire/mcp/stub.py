@@ -27,7 +27,6 @@ from rift.wire.refusals import bad_arguments
 
 TOKEN = "rift_stub-token-of-ada"
 ADA = Caller(user="u-ada", email="ada@example.org", admin=False, token="t-1", client="Claude")
-PIXEL = b"\x89PNG\r\n\x1a\n-not-really-a-picture"
 
 
 @dataclass
@@ -36,6 +35,7 @@ class Stub:
 
     url: str = ""
     token: str = TOKEN
+    pixel: bytes = b"\x89PNG\r\n\x1a\n-not-really-a-picture"
     calls: list[Call] = field(default_factory=list)
     refused: list[tuple[Act, Refusal]] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,7 +50,7 @@ class Stub:
 
     async def picture(self, call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
         """A picture beside a text."""
-        return Answer("a pixel", images=(Image("image/png", PIXEL),))
+        return Answer("a pixel", images=(Image("image/png", self.pixel),))
 
     async def refuse(self, call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
         """A refusal of its own, though it has an output schema."""
@@ -102,7 +102,7 @@ class Stub:
                 "rift_task_close", "Write", "Writes in two halves.", schemas.arguments(), self.write, {},
                 destructive=True,
             ),
-            Tool("rift_vm_new", "Picture", "Shows a pixel.", schemas.arguments(), self.picture, {}),
+            Tool("rift_vm_new", "Picture", "Shows a pixel.", schemas.arguments(), self.picture, {}, large=True),
             Tool("rift_vm_ls", "Slow", "Is too slow.", schemas.arguments(), self.wait, {}, budget=0.2),
             Tool(
                 "rift_bash", "Break", "Breaks.", schemas.arguments(required={"task": handle}), self.fail,

@@ -81,7 +81,8 @@ class Guard:
         if isinstance(body, Response):
             await body(scope, receive, send)
         elif body is not None:
-            await self._app({**scope, CALLER_KEY: caller}, _replay(body, receive), send)
+            whole: Message = {"type": "http.request", "body": body, "more_body": False}
+            await self._app({**scope, CALLER_KEY: caller}, replay(whole, receive), send)
 
     def _place(self, scope: Scope) -> Response | None:
         """Refuse a request for another host (a rebound name), or from a page that is not ours."""
@@ -185,9 +186,9 @@ def _is_loopback(name: str) -> bool:
         return name == "localhost"
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body once, then what the server has to say (that the client went away)."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def replay(first: Message, receive: Receive) -> Receive:
+    """A `receive` that gives `first` once, then what the server has to say (that the client went away)."""
+    waiting = [first]
 
     async def again() -> Message:
         return waiting.pop() if waiting else await receive()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -50,7 +51,7 @@ from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.people.model import Caller
 from rift.wire.mcp.arguments import read_arguments
-from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response
+from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response, replay
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
@@ -84,6 +85,8 @@ class McpServer:
 
     `refused` is told of every call that was refused before its tool ran. Enter `run()` once, around the
     application's life.
+
+    The guard hands over the whole body in one message.
     """
 
     def __init__(
@@ -129,12 +132,12 @@ class McpServer:
             on_read_resource=_no_resource,
         )
         self.server.middleware.append(_keep_arguments)
-        self._streaming = self._manager(json=False)
-        self._plain = self._manager(json=True)
+        self._streaming = self._manager(streaming=True)
+        self._plain = self._manager(streaming=False)
 
-    def _manager(self, *, json: bool) -> StreamableHTTPSessionManager:
+    def _manager(self, *, streaming: bool) -> StreamableHTTPSessionManager:
         return StreamableHTTPSessionManager(
-            self.server, stateless=True, json_response=json, max_request_body_size=BODY_BYTES
+            self.server, stateless=True, json_response=not streaming, max_request_body_size=BODY_BYTES
         )
 
     @asynccontextmanager
@@ -159,7 +162,21 @@ class McpServer:
         accept, streams = _accept(scope["headers"])
         headers = [(name, value) for name, value in scope["headers"] if name != b"accept"]
         scope = {**scope, "headers": [*headers, (b"accept", accept)]}
-        await (self._streaming if streams else self._plain).handle_request(scope, receive, send)
+        body = await receive()
+        manager = self._streaming if streams and not self._large(body.get("body", b"")) else self._plain
+        await manager.handle_request(scope, replay(body, receive), send)
+
+    def _large(self, body: bytes) -> bool:
+        """Whether this is a call whose answer may be too large for one event; read only where a name says it may be."""
+        names = [tool.name for tool in self._registry if tool.large]
+        if not any(name.encode() in body for name in names):
+            return False
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError):
+            return False  # the SDK says what is wrong with it
+        params = message.get("params") if isinstance(message, dict) else None
+        return isinstance(params, dict) and params.get("name") in names
 
     async def _list_tools(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         return self._tools

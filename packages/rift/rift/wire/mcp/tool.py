@@ -89,6 +89,8 @@ class Tool:
     read_only: bool = False
     goes_on: bool = False
     """Whether the call goes on when its client hangs up though it is read-only, because what it began must end well."""
+    large: bool = False
+    """Whether an answer may be larger than a client takes as one event of a stream (1 MiB): it comes as one body."""
     destructive: bool = False
     idempotent: bool = False
     meta: Mapping[str, Any] | None = None

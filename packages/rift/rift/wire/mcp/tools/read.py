@@ -57,4 +57,5 @@ TOOL = Tool(
     example={"task": YOUR_HANDLE, "vm": EXAMPLE_VM, "path": "README.md"},
     read_only=True,
     goes_on=True,
+    large=True,
 )
