@@ -36,6 +36,7 @@ class FakeBoxes:
     def __init__(self, post: Post) -> None:
         self._post = post
         self._boxes: dict[str, _Kept] = {}
+        self._changing = asyncio.Lock()
         self.specs: list[BoxSpec] = []
         self.fail_starts: list[str] = []
         self.fail_jails: list[str] = []
@@ -47,6 +48,10 @@ class FakeBoxes:
     async def start(self, spec: BoxSpec) -> Started:
         self.specs.append(spec)
         _fail(self.fail_starts)
+        async with self._changing:
+            return await self._start(spec)
+
+    async def _start(self, spec: BoxSpec) -> Started:
         kept = self._boxes.get(spec.box)
         if kept is not None and kept.runs:
             if kept.incarnation == spec.incarnation:
@@ -84,15 +89,17 @@ class FakeBoxes:
 
     @outside_transactions
     async def stop(self, box: str) -> None:
-        if box in self._boxes:
-            await self._end(self._boxes[box])
+        async with self._changing:
+            if box in self._boxes:
+                await self._end(self._boxes[box])
 
     @outside_transactions
     async def destroy(self, box: str) -> None:
         _fail(self.fail_destroy)
-        if box in self._boxes:
-            await self._end(self._boxes[box])
-            del self._boxes[box]
+        async with self._changing:
+            if box in self._boxes:
+                await self._end(self._boxes[box])
+                del self._boxes[box]
 
     @outside_transactions
     async def inspect(self, box: str) -> Presence:

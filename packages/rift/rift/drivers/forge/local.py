@@ -50,7 +50,7 @@ class LocalForge:
     @outside_transactions
     async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
         check_url(url)
-        await asyncio.to_thread(mirror.parent.mkdir, mode=0o711, parents=True, exist_ok=True)
+        await asyncio.to_thread(_make_parent, mirror.parent)
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
             if not await asyncio.to_thread((mirror / MARK).exists):
                 await self._make(url, mirror)
@@ -127,6 +127,13 @@ def _branches(listed: str) -> dict[str, str]:
     """Heads from lines of a commit, a tab and a full ref name."""
     pairs = (line.partition("\t") for line in listed.splitlines())
     return {name.removeprefix(HEADS): commit for commit, _, name in pairs if name.startswith(HEADS)}
+
+
+def _make_parent(folder: Path) -> None:
+    """Boxes' users pass through it to the mirror they borrow from, whatever this process's umask is."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)
 
 
 def _finish(mirror: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import re
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from rift.drivers.boxes.local import control, mounts, places, processes
 from rift.drivers.boxes.local.config import LocalConfig
@@ -27,6 +29,23 @@ QUIT_SECONDS = 3.0
 END_SECONDS = 20.0
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def told(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Make an async method raise DriverError where the operating system refuses something."""
+
+    @functools.wraps(method)
+    async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await method(*args, **kwargs)
+        except OSError as error:
+            raise DriverError(f"{error.filename or 'The box'}: {error.strerror or error}.") from error
+
+    return telling
+
+
 class LocalBoxes:
     """Makes boxes on this host. All state is on disk and in the process table, so any replica here may use it."""
 
@@ -37,6 +56,7 @@ class LocalBoxes:
         self._runtime = Runtime(config)
 
     @outside_transactions
+    @told
     async def start(self, spec: BoxSpec) -> Started:
         await asyncio.to_thread(places.make_data, self._config)
         async with self._locked(spec.box):  # from here on, so that a later `destroy` waits for what this makes
@@ -90,10 +110,12 @@ class LocalBoxes:
         raise DriverError(f"The agent of box {spec.box} did not come up: {said or 'it said nothing'}")
 
     @outside_transactions
+    @told
     async def park(self, box: str, epoch: int) -> None:
         await self._power(box, epoch, frozen=True)
 
     @outside_transactions
+    @told
     async def resume(self, box: str, epoch: int) -> None:
         await self._power(box, epoch, frozen=False)
 
@@ -108,6 +130,7 @@ class LocalBoxes:
             raise DriverError(f"The agent of box {box} did not {'park' if frozen else 'resume'} it.")
 
     @outside_transactions
+    @told
     async def stop(self, box: str) -> None:
         if not await asyncio.to_thread(self._config.boxes.is_dir):
             return
@@ -117,6 +140,7 @@ class LocalBoxes:
                 await self._end(found)
 
     @outside_transactions
+    @told
     async def destroy(self, box: str) -> None:
         path = places.box_path(self._config, box)
         if not await asyncio.to_thread(self._config.boxes.is_dir):
@@ -135,6 +159,7 @@ class LocalBoxes:
         await processes.end_all(box, seconds=END_SECONDS)
 
     @outside_transactions
+    @told
     async def inspect(self, box: str) -> Presence:
         found = places.find_box(self._config, box)
         if found is None:
@@ -152,6 +177,7 @@ class LocalBoxes:
         return Presence("running", await asyncio.to_thread(_incarnation, found))
 
     @outside_transactions
+    @told
     async def inventory(self) -> list[str]:
         return await asyncio.to_thread(places.all_boxes, self._config)
 

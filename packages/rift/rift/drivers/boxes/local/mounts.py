@@ -55,7 +55,7 @@ ETC_SHOWN: tuple[str, ...] = (
     "glvnd",
 )
 #: Further ones, by how their name begins.
-ETC_SHOWN_FAMILIES: tuple[str, ...] = ("java-", "python3", "nodejs", "php", "ruby", "lua", "R", "ghc")
+ETC_SHOWN_FAMILIES: tuple[str, ...] = ("java-", "python3", "nodejs")
 
 #: Top-level folders shown as the host has them: links as links, folders read-only.
 TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -180,7 +180,13 @@ def shell() -> str:
 
 
 def check_shown(folders: tuple[Path, ...], data: Path) -> None:
-    """Raise DriverError when a folder of the setting cannot be shown, or would show what no jail may see."""
+    """Raise DriverError when a folder of the setting cannot be shown, or boxes would see what none may see."""
+    for name in (*LAYERED, *TOP, "etc"):
+        if _holds(Path("/", name).resolve(), data.resolve()):
+            raise DriverError(
+                f"The data folder {data} lies below /{name}, which every box sees. "
+                "Keep it elsewhere: `--data /var/lib/rift`."
+            )
     for folder in folders:
         resolved = folder.resolve()
         if not folder.is_absolute() or not folder.is_dir():

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from rift.drivers.boxes.protocol import DriverError
 
+#: A second one for folders that had to be opened up, a third for what a dying process wrote meanwhile.
+ROUNDS = 3
+
 
 async def remove_tree(path: Path) -> None:
     """Remove a folder with everything in it. Raises DriverError when something is left.
@@ -17,12 +20,14 @@ async def remove_tree(path: Path) -> None:
     millions of files cost this process nothing. Folders made unreadable are opened up first, if need be; `chmod -R`
     follows no link below its argument either. No process of the box may be alive.
     """
+    said = ""
     if not await _there(path):
         return
-    said = await _run("rm", "-rf", "--one-file-system", "--", path)
-    if await _there(path):
-        await _run("chmod", "-R", "u+rwX", "--", path)
+    for _ in range(ROUNDS):
         said = await _run("rm", "-rf", "--one-file-system", "--", path)
+        if not await _there(path):
+            return
+        await _run("chmod", "-R", "u+rwX", "--", path)
     if await _there(path):
         raise DriverError(f"{path} cannot be removed: {said or 'no reason was given'}")
 

@@ -135,7 +135,7 @@ def _install(lib: Path) -> Installed:
     from rift_agent import build
 
     agent, launcher, uv = lib / "agent.pyz", lib / "launcher.py", lib / "uv"
-    fresh = lib / f".agent-{os.getpid()}.pyz"
+    fresh = lib / ".agent.new"
     build(fresh)
     if agent.exists() and agent.read_bytes() == fresh.read_bytes():
         fresh.unlink()
@@ -176,7 +176,7 @@ def _copy(source: Path, target: Path, mode: int) -> None:
             return
     except FileNotFoundError:
         pass
-    fresh = target.with_name(f".{target.name}-{os.getpid()}")
+    fresh = target.with_name(f".{target.name}.new")
     shutil.copyfile(source, fresh)
     os.utime(fresh, ns=(wanted.st_atime_ns, wanted.st_mtime_ns))
     fresh.chmod(mode)
@@ -218,14 +218,15 @@ class Trial:
     async def run(self, words: list[str], folders: list[str] | None = None) -> dict[str, Any]:
         """Run one command as a box would run it, in a folder that goes afterwards: `{"code", "text"}`."""
         config = self._config
-        folder = config.boxes / f".trial-{os.getpid()}"
+        folder = config.boxes / ".trial"
         uid = config.probe_uid if self._root else None
-        await asyncio.to_thread(_fresh, folder, uid, config.group)
         job = {"uid": uid, "gid": config.group, "dir": str(folder), "folders": folders or [], "run": words}
-        try:
-            told = await run_job(self._python.outside, self._launcher, job, seconds=30)
-        finally:
-            await asyncio.to_thread(_remove, folder)
+        async with locked(config, "trial"):
+            await asyncio.to_thread(_fresh, folder, uid, config.group)
+            try:
+                told = await run_job(self._python.outside, self._launcher, job, seconds=30)
+            finally:
+                await asyncio.to_thread(_remove, folder)
         run: dict[str, Any] = told["run"]
         return run
 
