@@ -28,8 +28,15 @@ LOOK_AGAIN_SECONDS = 5.0
 class Subscription:
     """One waiter's interest in some topics. Made by `Signals.on`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, closing: bool = False) -> None:
         self._event = asyncio.Event()
+        self.closing = closing
+        """Set when the process is about to end: answer with what there is, and wait no more."""
+
+    def close(self) -> None:
+        """Say that there is no time left to wait."""
+        self.closing = True
+        self._event.set()
 
     def wake(self) -> None:
         """Say that something happened."""
@@ -37,7 +44,7 @@ class Subscription:
 
     async def wait(self, seconds: float) -> bool:
         """Whether a topic was notified since the last call; False after `seconds` (at most `LOOK_AGAIN_SECONDS`)."""
-        if seconds > 0:
+        if seconds > 0 and not self.closing:
             try:
                 await asyncio.wait_for(self._event.wait(), min(seconds, LOOK_AGAIN_SECONDS))
             except TimeoutError:
@@ -55,6 +62,7 @@ class Signals:
         self._waiters: dict[str, set[Subscription]] = defaultdict(set)
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
+        self._closing = False
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._listen(), name="signals")
@@ -71,7 +79,7 @@ class Signals:
     @contextmanager
     def on(self, *topics: str) -> Iterator[Subscription]:
         """Subscribe to topics for the length of the block."""
-        subscription = Subscription()
+        subscription = Subscription(closing=self._closing)
         for topic in topics:
             self._waiters[topic].add(subscription)
         try:
@@ -81,6 +89,13 @@ class Signals:
                 self._waiters[topic].discard(subscription)
                 if not self._waiters[topic]:
                     del self._waiters[topic]
+
+    def close(self) -> None:
+        """End every wait, and those still to come: the process is about to end."""
+        self._closing = True
+        for waiters in tuple(self._waiters.values()):
+            for waiter in tuple(waiters):
+                waiter.close()
 
     async def _listen(self) -> None:
         while True:

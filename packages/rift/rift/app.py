@@ -191,13 +191,18 @@ async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], No
     server = Server(config)
     background = asyncio.create_task(work(deps), name="work") if with_work else None
     serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-    _on_signals(lambda: setattr(server, "should_exit", True))
+
+    def stop() -> None:
+        deps.signals.close()  # calls that wait answer with what there is
+        server.should_exit = True
+
+    _on_signals(stop)
     try:
         await asyncio.wait([serving, asyncio.create_task(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
         if server.started:
             ready()
         await asyncio.wait([task for task in (serving, background) if task], return_when=asyncio.FIRST_COMPLETED)
-        server.should_exit = True
+        stop()
         await serving
     finally:
         await _end(background)

@@ -32,7 +32,7 @@ async def work(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | N
         woken = False
         while True:
             found = await _tell(deps, agent, told, power, certain=woken)
-            if found is None or found.news(power) or deadline.left() <= 0:
+            if found is None or found.news(power) or deadline.left() <= 0 or signal.closing:
                 return found
             woken = await signal.wait(deadline.left())
 

@@ -248,7 +248,7 @@ async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) ->
 async def _until_up(deps: Deps, id: str, deadline: Deadline, progress: Progress) -> Box:
     with deps.signals.on(f"box:{id}") as signal:
         box = await _now(deps, id)
-        while box.state == "starting" and deadline.left() > 0:
+        while box.state == "starting" and deadline.left() > 0 and not signal.closing:
             await signal.wait(deadline.left())
             await progress(f"{box.name} is starting")
             box = await _now(deps, id)
@@ -259,7 +259,7 @@ async def _until_gone(deps: Deps, ids: list[str], deadline: Deadline, progress: 
     with deps.signals.on(*(f"box:{id}" for id in ids)) as signal:
         while True:
             left = [id for id in ids if (await _now(deps, id)).state != "destroyed"]
-            if not left or deadline.left() <= 0:
+            if not left or deadline.left() <= 0 or signal.closing:
                 return tuple(left)
             await signal.wait(deadline.left())
             await progress(f"destroying {len(left)} of {len(ids)}")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+from typing import Annotated
+
+import structlog
 import typer
 
 from rift.cli import people, repos, system
@@ -21,6 +26,21 @@ app.command("demo")(system.demo)
 app.add_typer(people.users, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(repos.app, name="repo")
+
+
+@app.callback()
+def everywhere(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log what the system does, not only what fails.")
+    ] = False,
+) -> None:
+    """Disposable boxes for coding agents, grouped into leased tasks, over MCP."""
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rift.cli.place import DataOption, JsonOption, said, with_system
-from rift.people import actions
 
 users = typer.Typer(help="The people of this Rift.", no_args_is_help=True)
 tokens = typer.Typer(help="The tokens that people's MCP clients carry.", no_args_is_help=True)
@@ -24,6 +23,8 @@ def add_user(
 
     Example: rift user add ada@example.com --admin
     """
+    from rift.people import actions
+
     user = said(with_system(data, lambda deps: actions.add_user(deps, email, admin)))
     print(f"{user.email} has an account. `rift token new --user {user.email} --client Claude` makes a token.")
 
@@ -34,6 +35,8 @@ def list_users(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: rift user ls --json
     """
+    from rift.people import actions
+
     found = with_system(data, actions.list_users)
     if as_json:
         print(
@@ -62,6 +65,8 @@ def new_token(
 
     Example: rift token new --user ada@example.com --client Claude
     """
+    from rift.people import actions
+
     token, secret = said(with_system(data, lambda deps: actions.new_token(deps, user, client)))
     print(f"Token {token.id} for {token.email}, shown this once: {secret}")
 
@@ -76,6 +81,8 @@ def list_tokens(
 
     Example: rift token ls --user ada@example.com
     """
+    from rift.people import actions
+
     found = said(with_system(data, lambda deps: actions.list_tokens(deps, user)))
     rows = [
         {
@@ -106,5 +113,7 @@ def revoke_token(
 
     Example: rift token revoke tok_abc123
     """
+    from rift.people import actions
+
     token = said(with_system(data, lambda deps: actions.revoke_token(deps, id)))
     print(f"{token.id} ({token.email}, mcp:{token.client}) is revoked.")

@@ -6,22 +6,23 @@ import asyncio
 import fcntl
 import json
 import os
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import platformdirs
 import typer
 
 from keel.postgres import EmbeddedPostgres, PostgresError
 from keel.refusal import Ask, Call, Refusal
-from keel.settings import SettingsError, load
-from rift import app
-from rift.deps import Deps
-from rift.settings import RiftSettings
+
+if TYPE_CHECKING:  # what only some commands need is imported by them, so that `rift --help` is quick
+    from rift.deps import Deps
+    from rift.settings import RiftSettings
 
 Result = TypeVar("Result")
 
@@ -53,6 +54,17 @@ class Place:
     def agents_socket(self) -> Path:
         """Where boxes' agents on this host reach the server, whatever its port."""
         return self.data / "agents.sock"
+
+    def spelled(self, command: str) -> str:
+        """A `rift` command as it is typed here: the program by a path that finds it, and `--data` where it is needed."""
+        program, here = Path(sys.argv[0]), Path.cwd()
+        known = shutil.which("rift")
+        if known is None or Path(known).resolve() != program.resolve():
+            rift = str(program.relative_to(here) if program.is_relative_to(here) else program)
+        else:
+            rift = "rift"
+        needed = self.data != default_data() and "RIFT_DATA" not in os.environ
+        return f"{rift} {command}" + (f" --data {self.data}" if needed else "")
 
     def url(self, role: str) -> str:
         """The database's address for `owner` or `runtime`."""
@@ -104,6 +116,9 @@ class Place:
 
 def find(data: Path | None) -> Place:
     """The place that `--data`, RIFT_DATA or the default names, with its folder made. Exits on wrong settings."""
+    from keel.settings import SettingsError, load
+    from rift.settings import RiftSettings
+
     folder = (data or default_data()).expanduser().absolute()
     try:
         settings = load(RiftSettings, dict(os.environ), folder / "rift.toml")
@@ -118,6 +133,8 @@ def find(data: Path | None) -> Place:
 
 def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> Result:
     """Run one action against the system at a place, running or not; a database that was down is down again after."""
+    from rift import app
+
     place = find(data)
     try:
         started = place.start_database()

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rift.cli.place import DataOption, JsonOption, said, with_system
-from rift.repos import actions
 
 app = typer.Typer(help="The repositories that boxes are made of.", no_args_is_help=True)
 
@@ -24,6 +23,8 @@ def add(
 
     Example: rift repo add acme/app ~/src/app
     """
+    from rift.repos import actions
+
     repo = said(with_system(data, lambda deps: actions.add_repo(deps, user, name, origin)))
     print(f'{repo.full} is here. An agent watches a branch with rift_watch {{"repo": "{repo.full}", "ref": "main"}}.')
 
@@ -34,6 +35,8 @@ def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: rift repo ls --json
     """
+    from rift.repos import actions
+
     found = with_system(data, actions.list_repos)
     if as_json:
         print(
@@ -80,6 +83,8 @@ def sync(
 
     Example: rift repo sync acme/app
     """
+    from rift.repos import actions
+
     failed = False
     for one in said(with_system(data, lambda deps: actions.sync(deps, name))):
         moved = ", ".join(f"{change.ref} is at {(change.after or 'nothing')[:12]}" for change in one.changes)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from keel.refusal import Refusal
 from rift.audit import Act
+from rift.cli.place import Place
 from rift.deps import Deps
 from rift.people import actions as people
 from rift.people.model import Caller
@@ -108,15 +109,14 @@ def make_repository(path: Path) -> None:
         subprocess.run(["git", *arguments], cwd=path, env=environment, check=True, capture_output=True)
 
 
-def welcome(address: str, data: Path, first: First | None) -> list[str]:
+def welcome(address: str, place: Place, first: First | None) -> list[str]:
     """What `rift up` prints once it serves, in under a screen."""
-    token = first.secret if first else "<token>"
-    lines = [f"Rift is up at {address}", f"  data: {data}", ""]
+    lines = [f"Rift is up at {address}", f"  data: {place.data}", ""]
     if first:
         lines += [f"Your first token ({first.email}), shown this once:", f"  {first.secret}", ""]
     else:
-        lines += [f"A token for a client:  rift token new --user {EMAIL} --client Claude", ""]
-    header = f'"Authorization: Bearer {token}"'
+        lines += ["A token for a client:", f"  {place.spelled(f'token new --user {EMAIL} --client Claude')}", ""]
+    header = f'"Authorization: Bearer {first.secret if first else "<token>"}"'
     return [
         *lines,
         "Connect a client, for example Claude Code:",
@@ -124,7 +124,8 @@ def welcome(address: str, data: Path, first: First | None) -> list[str]:
         f"  (any other: the URL {address}/mcp with that header)",
         "",
         f"Then ask your agent: open a Rift task, take a box of {REPO} at main, and run its tests.",
-        "Or here, in another terminal:  rift demo    rift repo add OWNER/NAME URL_OR_PATH    rift doctor",
+        "Or, in another terminal:",
+        *(f"  {place.spelled(one)}" for one in ("demo", "repo add OWNER/NAME URL_OR_PATH", "doctor")),
         "",
-        "Ctrl-C stops the server; boxes live on. `rift down` stops those too.",
+        f"Ctrl-C stops the server; boxes live on. `{place.spelled('down')}` stops those too.",
     ]

@@ -242,7 +242,8 @@ async def _until_one_ended(
     while True:
         seen = await _look(deps, box, numbers)
         reports = [seen.report(CommandId(box, n)) for n in numbers]
-        if any(report.ended or report.status == "did not run" for report in reports) or deadline.left() <= 0:
+        over = deadline.left() <= 0 or signal.closing
+        if over or any(report.ended or report.status == "did not run" for report in reports):
             return seen
         await signal.wait(deadline.left())
         await progress("; ".join(f"{report.id} {report.status}" for report in reports))
@@ -306,7 +307,7 @@ async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline
         while True:
             async with deps.db.tx() as tx:
                 answer = await store.take_answer(tx, id)
-            if answer is not None or limit.left() <= 0:
+            if answer is not None or limit.left() <= 0 or signal.closing:
                 return answer
             await signal.wait(limit.left())
 
