@@ -183,6 +183,20 @@ async def test_an_agent_that_died_leaves_a_stopped_box_that_starts_again(kit: Ki
     assert await second.run("cat kept.txt") == (0, "kept\n")
 
 
+async def test_a_parked_box_whose_agent_died_starts_again_and_goes(kit: Kit) -> None:
+    first = await started(kit, BOX)
+    await first.order("bash", command=kit.wait_for("never"))
+    await first.run(kit.put("kept.txt", "kept"))
+    await kit.driver.park(BOX, 1)
+    await kit.kill_agent(BOX)
+    second = await started(kit, BOX, incarnation=2, epoch=2)
+    assert await second.run("cat kept.txt") == (0, "kept\n")
+    await kit.driver.park(BOX, 3)
+    await kit.kill_agent(BOX)
+    await kit.driver.destroy(BOX)
+    assert await kit.driver.inventory() == []
+
+
 async def test_an_agent_told_that_it_is_over_ends_and_its_box_with_it(kit: Kit) -> None:
     seat = await started(kit, BOX)
     await seat.end()

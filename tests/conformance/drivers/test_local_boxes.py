@@ -259,6 +259,14 @@ async def test_a_data_folder_that_boxes_cannot_enter_is_refused_with_the_mend(lo
     subprocess.run(["rm", "-rf", closed], check=True)
 
 
+async def test_a_data_folder_that_is_none_is_told_as_a_driver_s_error(local: LocalKit) -> None:
+    (local.data / "file").touch()
+    boxes = LocalBoxes(LocalConfig(local.data / "file"))
+    with pytest.raises(DriverError, match="file"):
+        await boxes.start(local.spec(BOX))
+    (local.data / "file").unlink()
+
+
 @root_only
 async def test_only_boxes_get_into_the_mirror(local: LocalKit) -> None:
     await started(local, BOX)
