@@ -56,7 +56,7 @@ class Place:
         return self.data / "agents.sock"
 
     def spelled(self, command: str) -> str:
-        """A `rift` command as it is typed here: the program by a path that finds it, and `--data` where it is needed."""
+        """A `rift` command as it is typed here: by a path that finds the program, with `--data` where needed."""
         program, here = Path(sys.argv[0]), Path.cwd()
         known = shutil.which("rift")
         if known is None or Path(known).resolve() != program.resolve():

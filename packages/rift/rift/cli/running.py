@@ -31,13 +31,11 @@ def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
             first = await sample.set_up(deps)
             if demo:
                 return await _play(deps, place, repo, ref)
-            lines = sample.welcome(app.address(place.settings), place.data, first)
+            lines = sample.welcome(app.address(place.settings), place, first)
             await app.serve(deps, _sockets(place), lambda: say(lines), with_work=True)
             left = await boxes.living(deps)
         lives = "1 box lives" if left == 1 else f"{left} boxes live"
-        say(
-            [f"\nThe server has stopped; {lives} on. `rift up` serves again, `rift down` stops boxes and database too."]
-        )
+        say([f"\nThe server has stopped; {lives} on. `{place.spelled('down')}` stops boxes and database too."])
         return 0
 
     with place.held(url=app.address(place.settings)):
