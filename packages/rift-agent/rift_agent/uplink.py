@@ -74,8 +74,15 @@ class Uplink:
         connection, pause, idle = Connection(self._server, self._token), FIRST_PAUSE, 0.0
         while True:
             with self._lock:
-                known = sorted(self._known)
-            ask = {"known": known, "wait": WAIT, "power": list(self._epoch)}
+                known, answering = sorted(self._known), sorted(self._asked)
+            stopping = [n for n in known if n in self._stopped]
+            ask = {
+                "known": known,
+                "stopping": stopping,
+                "answering": answering,
+                "wait": WAIT,
+                "power": list(self._epoch),
+            }
             asked_at = time.monotonic()
             try:
                 status, work = connection.post(f"{self._base}/work", ask, WAIT + 15)
@@ -83,7 +90,7 @@ class Uplink:
                 status = 0
             if status == 200:
                 pause = FIRST_PAUSE
-                # What is wanted is repeated until it is done: a stop takes seconds, and answers come at once meanwhile.
+                # A control plane that repeats what we have said we know is not asked again at once.
                 idle = 0.0 if self._take(work) or time.monotonic() - asked_at > 1 else min(idle * 2 or 0.002, 0.05)
                 if idle:
                     time.sleep(idle)
