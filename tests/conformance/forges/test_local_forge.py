@@ -93,6 +93,19 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     server.close()
 
 
+async def test_without_git_its_installation_is_told(local: LocalKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ForgeError, match="`apt install git`"):
+        await local.forge.heads(local.url)
+
+
+async def test_a_mirror_that_cannot_be_made_is_told(local: LocalKit, tmp_path: Path) -> None:
+    local.commit("main")
+    (tmp_path / "file").touch()
+    with pytest.raises(ForgeError, match="file"):
+        await local.forge.fetch(local.url, tmp_path / "file" / "app.git")
+
+
 async def test_errors_hold_no_credential(local: LocalKit) -> None:
     with pytest.raises(ForgeError) as failed:
         await local.forge.heads("http://someone:hunter2@127.0.0.1:9/app.git")

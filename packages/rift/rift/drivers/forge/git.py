@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 from contextlib import suppress
 
 from rift.drivers.forge.protocol import ForgeError

@@ -50,6 +50,12 @@ class LocalForge:
     @outside_transactions
     async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
         check_url(url)
+        try:
+            return await self._fetch_all(url, mirror)
+        except OSError as error:
+            raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
+
+    async def _fetch_all(self, url: str, mirror: Path) -> dict[str, str]:
         await asyncio.to_thread(_make_parent, mirror.parent)
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
             if not await asyncio.to_thread((mirror / MARK).exists):

@@ -15,7 +15,7 @@ from rift.drivers.boxes.local.places import as_root, closed_parent, make_data
 from rift.drivers.boxes.local.runtime import BoxPython, Trial, candidates, find_python, install
 from rift.drivers.boxes.protocol import DriverError
 
-OLDEST_GIT = (2, 31)
+OLDEST_GIT = (2, 30)
 LOW_DISK = 10 * 1024**3
 
 

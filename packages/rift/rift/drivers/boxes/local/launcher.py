@@ -18,11 +18,13 @@ import contextlib
 import ctypes
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # spelled out, as loading `typing` takes longer than most of this
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_NEW_PRIVS = 38
 DONE = "checkout.done"
@@ -151,6 +153,8 @@ def checkout(plan: dict[str, Any]) -> list[str]:
             return known
     tree = plan["path"]
     if os.path.lexists(tree):
+        import shutil  # only here: it is slow to load and seldom needed
+
         shutil.rmtree(tree)
     kind = "sha256" if len(plan["commit"]) == 64 else "sha1"
     git(plan, "init", "--quiet", "--template=", "--object-format=" + kind, "--initial-branch=work", "--", tree)
