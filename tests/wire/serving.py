@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 async def served(app: ASGIApp) -> AsyncIterator[str]:
     """Serve an application while the block lasts. Yields its address, as `http://127.0.0.1:41234`."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started and not running.done():

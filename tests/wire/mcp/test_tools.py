@@ -204,6 +204,29 @@ async def test_a_handle_given_where_another_argument_belongs_is_not_repeated(rif
             assert (await agent.call(tool, **{wrong: agent.task})).is_error
 
 
+async def test_every_call_is_recorded_and_no_record_holds_a_handle_or_a_files_content(rift: Whole) -> None:
+    async with python_client(rift.url, rift.token) as client:
+        agent = Agent(client)
+        await agent.begin()
+        await agent.bash(f"nothing-called {agent.task}")
+        await agent.call("rift_write", path="a", content="what the file says")
+        await agent.call("rift_bash", command="ls", timeout=0, block_for=0)
+    async with rift.deps.db.tx() as tx:
+        rows = await tx.rows("SELECT * FROM ledger WHERE via = 'mcp:Claude' ORDER BY seq")
+        texts = await tx.rows("SELECT text FROM ledger_texts")
+    assert [(row["action"], row["outcome"]) for row in rows] == [
+        ("rift_watch", "ok"),
+        ("rift_task_new", "ok"),
+        ("rift_vm_new", "ok"),
+        ("rift_bash", "ok"),
+        ("rift_write", "ok"),
+        ("rift_bash", "bad_arguments"),
+    ]
+    assert [row["text"] for row in texts] == ["nothing-called <your handle>"]
+    assert agent.task.partition(".")[2] not in str(rows)
+    assert "what the file says" not in str(rows)
+
+
 async def test_a_wrong_or_missing_token_reaches_no_tool(rift: Whole) -> None:
     for token in (None, rift.token + "x", "rift_"):
         assert (await Raw(rift.url, token).call("rift_whoami")).status == 401
