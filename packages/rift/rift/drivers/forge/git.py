@@ -27,6 +27,8 @@ async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> st
     The configuration of the user who runs the control plane counts, as that is where access to private
     repositories is set up (credential helpers, keys, proxies).
     """
+    if shutil.which("git") is None:
+        raise ForgeError("there is no git on this host: `apt install git`")
     process = await asyncio.create_subprocess_exec(
         *_READABLE,
         "-c",
