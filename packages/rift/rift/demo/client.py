@@ -75,7 +75,7 @@ async def connected(address: str, secret: str, name: str) -> AsyncIterator[Agent
     url = f"{address}/mcp"
     own = _is_loopback(urlsplit(address).hostname or "")  # a proxy of the environment is not asked for this machine
     async with (
-        httpx2.AsyncClient(
+        _Http(
             headers={"Authorization": f"Bearer {secret}"},
             timeout=httpx2.Timeout(10.0, read=ANSWERS_WITHIN),
             trust_env=not own,
@@ -88,6 +88,18 @@ async def connected(address: str, secret: str, name: str) -> AsyncIterator[Agent
         ) as client,
     ):
         yield Agent(name, client)
+
+
+class _Http(httpx2.AsyncClient):
+    """Says a failed connection as an answer: the MCP client would end with it, and could not be asked again."""
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **how)
+        except httpx2.TransportError as error:
+            message = f"cannot talk to {request.url}: {reason_of(error)}"
+            told = {"jsonrpc": "2.0", "id": None, "error": {"code": CONNECTION_CLOSED, "message": message}}
+            return httpx2.Response(503, json=told, request=request)
 
 
 def reason_of(error: BaseException) -> str:
