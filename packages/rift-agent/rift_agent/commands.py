@@ -8,7 +8,6 @@ looked at until none is left.
 from __future__ import annotations
 
 import binascii
-import errno
 import fcntl
 import os
 import signal
@@ -18,6 +17,7 @@ import time
 from rift_agent import files, messages
 from rift_agent.jail import lend, memory
 from rift_agent.processes import select
+from rift_agent.spool import CHUNK, PIPE_SIZE, new_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +30,10 @@ if TYPE_CHECKING:
 
     Watch = Callable[[int, Callable[[], None]], None]
 
-TAIL = 8192
 LONG_TEXT = 32768  # bytes; a longer command's text goes in a file, being too long for a message or an argument
-PIPE_SIZE = 1 << 20
 GRACE = 5.0  # seconds between TERM and KILL, and from KILL to giving up
-_CHUNK = 1 << 18
-_F_SETPIPE_SZ = 1031
 _FIONREAD = 0x541B  # in `termios`, which would cost 250 KiB for this one number
+_MUCH = 1 << 15  # bytes of one read after which there is probably more
 _FOREVER = float("inf")
 _KINDS = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}
 
@@ -45,7 +42,7 @@ class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
     __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status",
-                 "tail", "termed", "timeout")  # fmt: skip
+          "termed", "timeout")  # fmt: skip
 
     def __init__(self, n: int, kind: str, timeout: int, spool: Spool) -> None:
         self.n = n
@@ -60,7 +57,6 @@ class Command:
         self.kill_at = _FOREVER
         self.pause = 0.0
         self.termed: set[int] = set()
-        self.tail = b""
         self.answer = bytearray()  # of a read or write: the line and the bytes
 
 
@@ -76,7 +72,6 @@ class Commands:
         self._watch = watch
         self._unwatch = unwatch
         self._open: dict[int, Command] = {}
-        self._buffer = memoryview(bytearray(_CHUNK))
 
     def numbers(self) -> list[int]:
         """The open commands."""
@@ -88,10 +83,9 @@ class Commands:
         command = self._open[n] = Command(n, kind, int(order["timeout"]), self._spools.new(n))
         fds: list[int] = []
         try:
-            command.output, inner_end = os.pipe2(os.O_CLOEXEC)
+            command.output, inner_end = new_pipe()
             fds.append(inner_end)
             os.set_blocking(command.output, False)
-            _enlarge(command.output)
             lend(self._config, inner_end)
             if kind == "bash":
                 fields = [self._tag(n).encode(), order["command"].encode()]
@@ -200,30 +194,31 @@ class Commands:
             self._jail.processes.signal(process, number)
 
     def _ready(self, command: Command) -> None:
-        self._drain(command)
+        """Reads what is there, some of what comes meanwhile, and leaves the rest to the next round."""
+        for _ in range(16):
+            if self._drain(command) < _MUCH:
+                return
 
-    def _drain(self, command: Command, limit: int = _CHUNK) -> int:
+    def _drain(self, command: Command, limit: int = PIPE_SIZE) -> int:
         """Reads once, up to `limit` bytes, and keeps them while the command is open. Returns how many."""
         if command.output < 0:
             return 0
+        keeps = self._open.get(command.n) is command
         try:
-            count = os.readv(command.output, [self._buffer[:limit]])
+            if keeps and command.kind == "bash":
+                count = self._spools.fill(command.spool, command.output, limit)
+            else:
+                data = os.read(command.output, min(limit, CHUNK))
+                count = len(data)
+                if keeps:
+                    command.answer += data[: files.ANSWER_LIMIT - len(command.answer)]
         except BlockingIOError:
             return 0
         if not count:
             self._unwatch(command.output)
             os.close(command.output)
             command.output = -1
-        elif command.n in self._open and self._open[command.n] is command:
-            self._keep(command, self._buffer[:count])
         return count
-
-    def _keep(self, command: Command, data: memoryview) -> None:
-        if command.kind != "bash":
-            command.answer += data[: files.ANSWER_LIMIT - len(command.answer)]
-            return
-        self._spools.write(command.spool, data)
-        command.tail = bytes(data[-TAIL:]) if len(data) >= TAIL else (command.tail + bytes(data))[-TAIL:]
 
     def _end(self, command: Command, instead: str = "") -> None:
         """The one terminal event, after what is in the pipe now. `instead`: the reason of an end without an exit."""
@@ -231,7 +226,7 @@ class Commands:
         if command.output >= 0:
             (waiting,) = struct.unpack("i", fcntl.ioctl(command.output, _FIONREAD, b"\0\0\0\0"))
         while waiting > 0:
-            count = self._drain(command, min(waiting, _CHUNK))
+            count = self._drain(command, waiting)
             if not count:
                 break
             waiting -= count
@@ -247,7 +242,7 @@ class Commands:
         self._spools.end(spool)
         del self._open[command.n]
         event["size"] = spool.size
-        event["tail"] = binascii.b2a_base64(command.tail, newline=False).decode()
+        event["tail"] = binascii.b2a_base64(spool.tail(), newline=False).decode()
         self._tell(event)
 
     def _file_outcome(self, command: Command, event: dict[str, Any]) -> None:
@@ -258,9 +253,7 @@ class Commands:
             event["exit"], event["reason"] = 1, rest or "the file could not be worked on"
             return
         command.answer.clear()
-        view = memoryview(data)
-        self._spools.write(command.spool, view)
-        command.tail = data[-TAIL:]
+        self._spools.write(command.spool, memoryview(data))
         if rest in ("image/png", "image/jpeg", "image/gif", "image/webp"):
             event["media"] = rest
 
@@ -276,14 +269,3 @@ def _outcome(command: Command) -> tuple[int, str | None]:
     except ValueError:
         name = "real-time"
     return 128 + number, command.cause or f"killed by signal {number} ({name})"
-
-
-def _enlarge(pipe: int) -> None:
-    """More room in the pipe, as far as this user may have it."""
-    for size in (PIPE_SIZE, PIPE_SIZE >> 2):
-        try:
-            fcntl.fcntl(pipe, _F_SETPIPE_SZ, size)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EBUSY):
-                return

@@ -49,6 +49,7 @@ class Running:
         """Starts bwrap. Raises NoJail or OSError; a jail that fails later shows by the end of `socket`."""
         if os.geteuid() == 0 and config.uid <= 0:
             raise NoJail("the agent runs as root and agent.json names no uid: a jail must never be the host's root")
+        self._cgroup = config.cgroup
         self.processes: Jail | None = None
         self.socket, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.setblocking(False)
@@ -79,11 +80,15 @@ class Running:
 
     def kill(self) -> None:
         """Ends every process of the jail. Waits until the last is gone."""
+        if self._cgroup:
+            try:
+                with open(f"{self._cgroup}/cgroup.kill", "w", encoding="ascii") as file:
+                    file.write("1")  # bwrap too, which in a frozen cgroup could not notice that its child has died
+            except OSError:
+                pass  # a kernel before 5.14
         if self.processes:
-            first = next((p for p in self.processes.processes(tags=False) if p.pid == self.processes.init), None)
-            if first:
-                self.processes.signal(first, signal.SIGKILL)
-        else:
+            self.processes.kill()
+        elif self.pid:
             os.kill(self.pid, signal.SIGKILL)
         self.wait()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+from select import POLLIN, poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Jail:
     def __init__(self, init: int) -> None:
         self.init = init
         self.namespace = os.readlink(f"/proc/{init}/ns/pid")
+        self._first = os.pidfd_open(init)
 
     def processes(self, tags: bool = True) -> list[Process]:
         """Everyone in it now, process 1 included; `tags` also reads their environments."""
@@ -88,9 +90,15 @@ class Jail:
                     found.append(process)
         return found
 
-    def host_number(self, inner: int) -> int:
-        """The host number of the child of process 1 that the jail knows as `inner`, or 0."""
-        return next((p.pid for p in self.processes(tags=False) if p.inner == inner and p.parent == self.init), 0)
+    def kill(self) -> None:
+        """Ends process 1, and so everyone. Waits until they are gone."""
+        try:
+            signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        gone = poll()
+        gone.register(self._first, POLLIN)  # readable once the kernel has ended the whole namespace
+        gone.poll()
 
     def signal(self, process: Process, number: int) -> None:
         """Signals it if it is still that process. Never raises for one that is gone."""

@@ -8,6 +8,7 @@ the same files.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from functools import partial
 
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+TAIL = 8192  # bytes of an output's end that are known whatever the disk says
+CHUNK = 1 << 18
 SEGMENTS = 16  # a command's limit is this many segments
+PIPE_SIZE = 1 << 20
+_F_SETPIPE_SZ = 1031
 _ALL = 1 << 30
+_SPLICE = hasattr(os, "splice")  # CPython 3.10 and newer
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -27,12 +33,13 @@ class Spool:
     byte of it.
     """
 
-    __slots__ = ("_fd", "_folder", "_segments", "first", "full", "n", "open", "size")
+    __slots__ = ("_fd", "_folder", "_lost", "_segments", "first", "full", "n", "open", "size")
 
     def __init__(self, folder: str, n: int) -> None:
         self._folder = folder
         self._segments: list[int] = []  # where each begins; the last one grows
         self._fd = -1
+        self._lost = b""  # the end of the bytes before `first`, where the disk had no room for them
         self.n = n
         self.first = 0
         self.size = 0
@@ -61,24 +68,42 @@ class Spool:
         self.first = run
 
     def append(self, data: memoryview, segment: int) -> int:
-        """Writes what fits of `data` into the current segment, of `segment` bytes at most. Returns how many. Raises
-        OSError.
+        """Writes what fits of `data` into the current segment, of `segment` bytes at most. Returns how many.
+
+        Raises OSError.
         """
+        room = self._room(segment)
+        written = os.write(self._fd, data[:room])
+        self.size += written
+        return written
+
+    def move(self, pipe: int, count: int, segment: int) -> int:
+        """The same from a pipe that holds `count` bytes, without their passing through this process."""
+        room = self._room(segment)
+        moved: int = os.splice(pipe, self._fd, min(room, count))
+        self.size += moved
+        return moved
+
+    def tail(self) -> bytes:
+        """The last TAIL bytes of it."""
+        start = max(self.first, self.size - TAIL)
+        return (self._lost + self.read(start, TAIL))[-TAIL:] if start == self.first else self.read(start, TAIL)
+
+    def _room(self, segment: int) -> int:
+        """Bytes the current segment may still take; a new one is begun where it is full."""
         if not self._segments or self._fd < 0 or self.size - self._segments[-1] >= segment:
             self.close()
             path = self._path(self.size)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             if not self._segments or self._segments[-1] != self.size:
                 self._segments.append(self.size)
-        room = segment - (self.size - self._segments[-1])
-        written = os.write(self._fd, data[:room])
-        self.size += written
-        return written
+        return segment - (self.size - self._segments[-1])
 
-    def skip(self, count: int) -> None:
-        """Counts `count` bytes that are nowhere: all before them goes too, so that what is kept stays one run."""
+    def skip(self, data: memoryview) -> None:
+        """Counts bytes there is no room for: all before them goes too, so that what is kept stays one run."""
+        self._lost = (self.tail() + bytes(data[-TAIL:]))[-TAIL:]
         self.drop(len(self._segments))
-        self.size += count
+        self.size += len(data)
         self.first = self.size
 
     def drop(self, count: int = 1) -> None:
@@ -133,6 +158,7 @@ class Spools:
         self._total = total
         self._all: dict[int, Spool] = {}
         self._kept = 0
+        self._stage: tuple[int, int] | None = None
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._adopt()
 
@@ -159,18 +185,44 @@ class Spools:
                 if error.errno in _FULL and self._make_room(spool):
                     continue
                 spool.full = True
-                self._count(spool, partial(spool.skip, len(data)))
+                self._count(spool, partial(spool.skip, data))
                 return
             data = data[written:]
-            while spool.kept > self._limit and spool.older():
-                self._count(spool, spool.drop)
-            while self._kept > self._total and self._drop_oldest():
-                pass
+            self._trim(spool)
+
+    def fill(self, spool: Spool, pipe: int, limit: int) -> int:
+        """Appends up to `limit` bytes of what a pipe holds. Returns how many, 0 at the pipe's end.
+
+        Raises BlockingIOError where the pipe is empty.
+        """
+        if not _SPLICE:
+            data = os.read(pipe, min(limit, CHUNK))
+            self.write(spool, memoryview(data))
+            return len(data)
+        # Through a pipe of our own: pages change hands at once, and the command goes on while they go to the file.
+        stage, into = self._stage = self._stage or new_pipe()
+        count: int = os.splice(pipe, into, limit, flags=os.SPLICE_F_NONBLOCK)
+        left = count
+        while left:
+            try:
+                left -= self._count(spool, partial(spool.move, stage, left, self._segment))
+                self._trim(spool)
+            except OSError:  # no room, or a file system that does not splice: by hand, then
+                data = os.read(stage, min(left, CHUNK))
+                self.write(spool, memoryview(data))
+                left -= len(data)
+        return count
 
     def end(self, spool: Spool) -> None:
         """No byte comes after this: the command may be dropped whole now."""
         spool.close()
         spool.open = False
+
+    def _trim(self, spool: Spool) -> None:
+        while spool.kept > self._limit and spool.older():
+            self._count(spool, spool.drop)
+        while self._kept > self._total and self._drop_oldest():
+            pass
 
     def _count(self, spool: Spool, change: Callable[[], T]) -> T:
         before = spool.kept
@@ -207,6 +259,18 @@ class Spools:
             spool = self._all[number] = Spool(self._folder, number)
             spool.adopt(found[number])
             self._kept += spool.kept
+
+
+def new_pipe() -> tuple[int, int]:
+    """A pipe closed on exec, with as much room as this user may have."""
+    ends = os.pipe2(os.O_CLOEXEC)
+    for size in (PIPE_SIZE, PIPE_SIZE >> 2):
+        try:
+            fcntl.fcntl(ends[0], _F_SETPIPE_SZ, size)
+            break
+        except OSError:
+            continue
+    return ends
 
 
 def _pread(path: str, offset: int, count: int) -> bytes:

@@ -66,7 +66,8 @@ class Box:
         for path in [self.path, *self.path.rglob("*")]:
             if os.geteuid() == 0:
                 os.lchown(path, self.uid, self.uid)
-        other = {"user": self.uid, "group": self.uid, "extra_groups": []} if os.geteuid() == 0 else {}
+        root = os.geteuid() == 0 and "uid" not in self.config
+        other = {"user": self.uid, "group": self.uid, "extra_groups": []} if root else {}
         with (self.path / "agent.log").open("ab") as log:
             self.agent = subprocess.Popen(
                 [PYTHON, "-I", "-S", str(self.archive), "run", str(self.path / "agent.json")],

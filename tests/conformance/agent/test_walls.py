@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.agent.boxes import SECRET, Box
 from tests.conformance.agent.plane import TOKEN, Plane
 
+CGROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 Make = Callable[..., Box]
 
 
@@ -54,6 +55,38 @@ def test_an_agent_started_as_root_makes_no_jail_unless_a_user_is_named(make_box:
     box.start()
     (event,) = plane.wait(lambda: [e for e in plane.events if e["type"] == "failed"])
     assert "root" in event["reason"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start an agent as root")
+def test_an_agent_that_is_root_of_its_own_machine_gives_the_jail_a_user_and_a_cgroup(make_box: Make) -> None:
+    tree = next((path for path in CGROUPS if (path / "cgroup.procs").exists()), None)
+    box = make_box()
+    box.config["uid"] = box.uid
+    group = tree / f"rift-test-{box.uid}" if tree else None
+    if group:
+        group.mkdir()
+        box.config["cgroup"] = str(group)
+    box.start().ready()
+    try:
+        assert sh(box, "echo fine > /dev/stdout; id -u; cat ~/../dev/none 2>&1 >/dev/null; touch ~/x /tmp/y") != ""
+        n = box.plane.bash("sleep 8888")
+        inside = box.plane.wait(lambda: [pid for pid, line in box.jailed().items() if line.startswith("sleep 8888")])
+        assert Path(f"/proc/{inside[0]}").stat().st_uid == box.uid
+        if group:
+            assert str(inside[0]) in (group / "cgroup.procs").read_text().split()
+        assert box.control({"op": "power", "epoch": 1, "frozen": True})["frozen"]
+        if group:
+            assert "frozen 1" in (group / "cgroup.events").read_text()
+        assert box.control({"op": "power", "epoch": 2, "frozen": False})["frozen"] is False
+        box.plane.power = [2, False]
+        box.plane.stop(n)
+        assert box.plane.ended(n)["exit"] == 143
+        assert box.control({"op": "power", "epoch": 3, "frozen": True})["frozen"]
+        assert box.control({"op": "quit"}) == {"ok": True}  # also a frozen jail dies
+    finally:
+        box.end()
+        if group:
+            group.rmdir()
 
 
 def test_the_hosts_environment_files_processes_and_token_are_not_there(box: Box) -> None:
