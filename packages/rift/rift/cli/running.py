@@ -138,13 +138,18 @@ async def _play(deps: Deps, place: Place, repo: str | None, ref: str | None) -> 
     serving = asyncio.create_task(app.serve(deps, _sockets(place), ready.set, with_work=True))
     waiting = asyncio.create_task(ready.wait())
     await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
-    playing = asyncio.create_task(play(deps, app.address(place.settings), repo, ref))
-    await asyncio.wait([serving, playing], return_when=asyncio.FIRST_COMPLETED)
-    code = playing.result() if playing.done() else 1
-    for task in (playing, waiting, serving):
-        task.cancel()
-    with suppress(asyncio.CancelledError):
-        await serving
+    waiting.cancel()
+    code = 1
+    if ready.is_set():
+        playing = asyncio.create_task(play(deps, app.address(place.settings), repo, ref))
+        await asyncio.wait([serving, playing], return_when=asyncio.FIRST_COMPLETED)
+        if not playing.done():  # the server ended under it: it puts away what it can
+            playing.cancel()
+        with suppress(asyncio.CancelledError):
+            code = await playing
+    if not serving.done():
+        os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to end
+    await serving
     return code
 
 
