@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp_types import CallToolResult
 from tests.wire.clients import PYTHON_MODES, Raw, python_client, text_of
-from tests.wire.testers import mcpcheck
+from tests.wire.testers import inspector, mcpcheck
 from tests.wire.whole import COMMIT, Whole, whole_rift
 
 from keel.testing.plugin import FreshDatabase
@@ -235,3 +235,13 @@ async def test_a_wrong_or_missing_token_reaches_no_tool(rift: Whole) -> None:
 async def test_mcpcheck_finds_nothing_wrong_with_the_whole(rift: Whole) -> None:
     ran = await mcpcheck(rift.url, rift.token, "--probe", "all")
     assert ran.code == 0, ran.out + ran.err
+
+
+@pytest.mark.needs("node", "npm")
+async def test_the_inspector_finds_no_fault_in_the_schemas_and_calls_the_whole(rift: Whole) -> None:
+    listed = await inspector(rift.url, rift.token, "auto", "--method", "tools/list", "--strict")
+    assert listed.code == 0, listed.err
+    assert [tool["name"] for tool in listed.json["tools"]] == list(BY_NAME)
+    call = ["--method", "tools/call", "--tool-name", "rift_repos", "--tool-args-json", '{"org": "personal"}']
+    repositories = (await inspector(rift.url, rift.token, "modern", *call)).json["structuredContent"]["repositories"]
+    assert [one["repository"] for one in repositories] == ["acme/app"]
