@@ -37,9 +37,9 @@ def host(*, overlay: bool = True, shown: Path | None = None) -> mounts.Host:
     )
 
 
-def plan(**changes: bool | Path | None) -> list[mounts.Mount]:
-    config = LocalConfig(Path("/data"))
-    return mounts.mounts(config, host(**changes), Path("/data/boxes/b-1"), spec(), ("ssl/certs",))  # type: ignore[arg-type]
+def plan(*, overlay: bool = True, shown: Path | None = None) -> list[mounts.Mount]:
+    config = LocalConfig(Path("/data"), certificates=None)
+    return mounts.mounts(config, host(overlay=overlay, shown=shown), Path("/data/boxes/b-1"), spec(), ("ssl/certs",))
 
 
 def test_only_the_box_s_own_places_are_writable() -> None:
@@ -92,6 +92,27 @@ def test_a_certificate_bundle_reaches_the_usual_programs() -> None:
     variables = mounts.environment(LocalConfig(Path("/data"), certificates=Path("/etc/own.pem")), spec())
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"):
         assert variables[name] == "/run/rift/certificates.pem"
+
+
+def test_the_bundle_and_proxy_of_the_host_s_environment_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "own.pem"
+    bundle.write_text("")
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NIX_SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert (LocalConfig(tmp_path).certificates, LocalConfig(tmp_path).upstream_proxy) == (None, "")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    found = LocalConfig(tmp_path)
+    assert (found.certificates, found.upstream_proxy) == (bundle, "http://proxy.example:3128")
+    for other in ("socks5://proxy.example", "http://me:secret@proxy.example", "http://proxy.example:none", "x"):
+        monkeypatch.setenv("https_proxy", other)
+        assert LocalConfig(tmp_path).upstream_proxy == ""
+    bundle.chmod(0o600)
+    assert LocalConfig(tmp_path).certificates is None
 
 
 @pytest.mark.parametrize("data", ["/usr/share/rift", "/opt/rift", "/etc/rift", "/lib/rift"])
