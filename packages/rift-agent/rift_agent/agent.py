@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import binascii
 import collections
 import os
 import selectors
@@ -90,7 +91,7 @@ class Agent:
         while self._exit is None:
             timeout = self._commands.tick() if self._commands else None
             for key, _ in self._selector.select(timeout):
-                if key.fd in self._selector.get_map():  # an earlier one of this round may have closed it
+                if self._selector.get_map().get(key.fd) is key:  # an earlier one of this round may have closed it
                     key.data()
         if self._jail and not self._closing:
             self._jail.kill()
@@ -167,8 +168,6 @@ class Agent:
             self._exit = 1
 
     def _answer_ask(self, ask: dict[str, Any]) -> None:
-        import binascii
-
         n, offset, limit = int(ask["n"]), int(ask["offset"]), min(int(ask["limit"]), ASK_LIMIT)
         answer = {"id": ask["id"], "n": n, "offset": offset, "first": 0, "size": None, "data": ""}
         spool = self._spools.get(n)
@@ -215,7 +214,10 @@ class Agent:
             code = self._jail.wait()
             os.set_blocking(self._jail.stderr, False)
             while self._jail.stderr in self._selector.get_map():
-                self._read_stderr()
+                try:
+                    self._read_stderr()
+                except BlockingIOError:
+                    break
             said = self._stderr.decode("utf-8", "replace").strip()
             reason = f"{reason} (exit {code})" + (f": {said}" if said else "")
         say(reason)
@@ -225,9 +227,7 @@ class Agent:
 
 
 def run(path: str) -> int:
-    """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over or ended, 1 no jail, 2 no
-    configuration.
-    """
+    """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over, 1 no jail, 2 no configuration."""
     try:
         config = load(path)
         archive = os.path.abspath(sys.argv[0])

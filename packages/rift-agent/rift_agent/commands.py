@@ -42,7 +42,7 @@ class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
     __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status",
-          "termed", "timeout")  # fmt: skip
+                 "termed", "timeout")  # fmt: skip
 
     def __init__(self, n: int, kind: str, timeout: int, spool: Spool) -> None:
         self.n = n

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 HEAD_LIMIT = 32768
 BODY_LIMIT = 64 << 20
+KEPT = 60.0  # seconds a silent connection is trusted: what lies between may have forgotten it without a word
 
 
 class Unreachable(Exception):
@@ -43,6 +45,7 @@ class Connection:
         self._token = token
         self._socket: socket.socket | None = None
         self._buffer = b""
+        self._used = 0.0
 
     def post(self, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
         """Posts `body`; returns the status and the answer's object. `timeout` (seconds) bounds each wait. Raises
@@ -56,6 +59,8 @@ class Connection:
             f"POST {self._prefix}{path} HTTP/1.1\r\nHost: {self._authority}\r\nAuthorization: Bearer {self._token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )
+        if time.monotonic() - self._used > KEPT:
+            self.close()
         kept = self._socket is not None
         try:
             return self._exchange(head.encode() + data, timeout)
@@ -103,6 +108,7 @@ class Connection:
         self._buffer = body[length:]
         if version == "HTTP/1.0" or headers.get("connection", "").lower() == "close":
             self.close()
+        self._used = time.monotonic()
         status = int(rest[:3])
         answer = json.loads(body[:length]) if status == 200 else {}
         if not isinstance(answer, dict):

@@ -123,13 +123,21 @@ class Jail:
             fields = _read(f"/proc/{pid}/stat", 4096).rpartition(b")")[2].split()
             status = _read(f"/proc/{pid}/status", 8192)
             inner = int(status.partition(b"\nNSpid:")[2].partition(b"\n")[0].split()[-1])
-            tag = _tag(_read(f"/proc/{pid}/environ", ENVIRON_LIMIT)) if tags else ""
+            state = fields[0].decode()
+            if state == "Z" and int(fields[17]) > 1:
+                state = "S"  # its first thread has ended, others have not
         except (OSError, IndexError, ValueError):
             return None
-        return Process(pid, int(fields[1]), int(fields[3]), fields[0].decode(), tag, inner, int(fields[19]))
+        tag = _tag(pid) if tags else ""
+        return Process(pid, int(fields[1]), int(fields[3]), state, tag, inner, int(fields[19]))
 
 
-def _tag(environ: bytes) -> str:
+def _tag(pid: int) -> str:
+    """Its RIFT_COMMAND, or "" where it has none or hides its environment (such a one is found by its session)."""
+    try:
+        environ = _read(f"/proc/{pid}/environ", ENVIRON_LIMIT)
+    except OSError:
+        return ""
     _, found, rest = (b"\0" + environ).partition(b"\0RIFT_COMMAND=")
     return rest.partition(b"\0")[0].decode("utf-8", "replace") if found else ""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WAIT = 25  # seconds a request for work is parked
 FIRST_PAUSE, LAST_PAUSE = 0.05, 2.0
-OVER = 410
+OVER, MALFORMED = 410, 400
 _BATCH = 64
 
 
@@ -38,7 +38,7 @@ class Uplink:
         self._server, self._token = config.server, config.token()
         self._deliver = deliver
         self._power = power
-        self._epoch = config.power
+        self._epoch = (config.power[0], False)  # a jail begins awake
         self._known: set[int] = set()
         self._taken: set[int] = set()  # every command of this incarnation: none is started twice
         self._stopped: set[int] = set()
@@ -146,14 +146,21 @@ class Uplink:
                 return
 
     def _post_events(self, connection: Connection, events: list[dict[str, Any]]) -> bool:
-        """Until they were taken (True), or the box is over (False)."""
+        """Until they were taken (True), or the box is over (False).
+
+        One that the control plane calls malformed is dropped: it must not hold back all that come after it.
+        """
         pause = FIRST_PAUSE
         while True:
             try:
                 status, _ = connection.post(f"{self._base}/events", {"events": events}, 30)
             except Unreachable:
                 status = 0
-            if status == 200:
+            if status == MALFORMED and len(events) > 1:
+                return all(self._post_events(connection, [event]) for event in events)
+            if status == MALFORMED:
+                say(f"an event was refused as malformed: {str(events[0])[:500]}")
+            if status in (200, MALFORMED):
                 with self._lock:
                     self._known -= {event["n"] for event in events if event["type"] == "ended"}
                     self._unsent -= len(events)

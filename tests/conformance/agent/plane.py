@@ -31,6 +31,7 @@ class Plane:
         self.events: list[dict[str, Any]] = []
         self.over = False
         self.refuse_events = 0
+        self.hates: Callable[[dict[str, Any]], bool] = lambda event: False
         self.works = 0
         self._lose = False
         self._next = 0
@@ -190,6 +191,9 @@ class Handler(BaseHTTPRequestHandler):
                 if what == "events" and plane.refuse_events:
                     plane.refuse_events -= 1
                     self._answer(503, {})
+                    return
+                if what == "events" and any(plane.hates(event) for event in body["events"]):
+                    self._answer(400, {})
                     return
                 if what == "events":
                     plane.events += body["events"]

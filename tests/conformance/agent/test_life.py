@@ -59,6 +59,23 @@ def test_an_event_is_told_until_it_is_taken_and_in_order(box: Box) -> None:
     assert sorted(ends) == numbers
 
 
+def test_an_event_the_control_plane_never_takes_holds_back_no_other(box: Box) -> None:
+    box.plane.hates = lambda event: event.get("exit") == 3
+    numbers = [box.plane.bash(f"exit {n}") for n in range(6)]
+    for n in numbers[:3] + numbers[4:]:
+        box.plane.ended(n)
+    eventually(lambda: "malformed" in box.log())
+
+
+def test_a_stop_that_takes_its_time_does_not_keep_the_agent_busy(box: Box) -> None:
+    n = box.plane.bash("trap '' TERM; echo on; while :; do sleep 1; done")
+    eventually(lambda: box.plane.ask(n, 0)["data"])
+    before = box.plane.works
+    box.plane.stop(n)
+    box.plane.ended(n)
+    assert box.plane.works - before < 200  # this stand-in repeats a stop in every answer, for 5 s
+
+
 @pytest.mark.parametrize("way", ["work", "control"])
 def test_three_rounds_of_parking_stop_everything_and_wake_it_again(box: Box, way: str) -> None:
     box.plane.run("(while :; do echo tick >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rift_agent.spool import SEGMENTS, Spool, Spools
+from rift_agent.spool import SEGMENTS, TAIL, Spool, Spools
 
 KEEP_FIXTURES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 CHUNKS = st.lists(st.binary(max_size=200), max_size=30)
@@ -30,6 +30,7 @@ def test_what_is_kept_is_the_end_of_what_was_written(
     whole = b"".join(chunks)
     assert spool.size == len(whole)
     assert spool.kept == kept(folder) <= limit
+    assert spool.tail() == whole[max(spool.first, len(whole) - TAIL) :]
     assert len(whole) - spool.first >= min(len(whole), limit - limit // SEGMENTS - 1)
     start = max(offset, spool.first)
     assert spool.read(offset, count) == whole[start : start + count]
