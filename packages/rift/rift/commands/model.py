@@ -118,7 +118,8 @@ class Answer:
     @property
     def unread(self) -> bool:
         """Whether bytes remain that a rift_output call can give now."""
-        return self.piece.next_offset < self.piece.size and self.piece.why is None
+        dropped = self.piece.why == "gone" and self.piece.lacking is not None  # the oldest are gone, the rest is there
+        return self.piece.next_offset < self.piece.size and (self.piece.why is None or dropped)
 
 
 @dataclass(frozen=True, slots=True)
