@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -154,6 +155,16 @@ def test_the_first_closed_folder_on_the_way_is_found() -> None:
         assert places.closed_parent(closed / "data" / "not there yet") is None
         closed.chmod(0o700)
         assert places.closed_parent(closed / "data") == closed.resolve()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's boxes have users of their own")
+def test_a_container_with_too_few_users_is_told_which_to_take(tmp_path: Path) -> None:
+    places.check_uids(LocalConfig(tmp_path))
+    for name in ("uid_map", "gid_map"):
+        (tmp_path / name).write_text("         0     100000      65536\n")
+    with pytest.raises(DriverError, match="`Rift__Boxes__UidBase=55535`"):
+        places.check_uids(LocalConfig(tmp_path), tmp_path)
+    places.check_uids(LocalConfig(tmp_path, first_uid=55535), tmp_path)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\0", exclude_categories=["Cs", "Cc"]), min_size=1))

@@ -82,6 +82,23 @@ def check_enterable(config: LocalConfig) -> None:
         )
 
 
+def check_uids(config: LocalConfig, maps: Path = Path("/proc/self")) -> None:
+    """Raise DriverError when this process may not give files to boxes' users: a container's root has few uids."""
+    if not as_root():
+        return
+    for name, first, last in (
+        ("uid_map", config.first_uid, config.probe_uid),
+        ("gid_map", config.group, config.group),
+    ):
+        ranges = [tuple(map(int, line.split())) for line in (maps / name).read_text().splitlines()]
+        if not any(start <= first and last < start + count for start, _, count in ranges):
+            most = max((start + count for start, _, count in ranges), default=0)
+            raise DriverError(
+                f"Boxes run as users {first} to {last}, and this container has none from {most} on. "
+                f"Choose others: `Rift__Boxes__UidBase={max(1001, most - config.uids - 1)}`."
+            )
+
+
 def find_box(config: LocalConfig, box: str) -> BoxDir | None:
     """The box's folder, or None when there is none."""
     path = box_path(config, box)

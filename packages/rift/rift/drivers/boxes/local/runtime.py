@@ -16,7 +16,7 @@ from rift.drivers.boxes.local import launcher as launcher_module
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import PYTHON, TOP, Host, check_shown
-from rift.drivers.boxes.local.places import as_root, check_enterable, closed_parent, locked, make_data
+from rift.drivers.boxes.local.places import as_root, check_enterable, check_uids, closed_parent, locked, make_data
 from rift.drivers.boxes.protocol import DriverError
 
 OLDEST_PYTHON = (3, 9)
@@ -43,6 +43,7 @@ class Runtime:
         config = self._config
         await asyncio.to_thread(make_data, config)
         await asyncio.to_thread(check_enterable, config)
+        await asyncio.to_thread(check_uids, config)
         await asyncio.to_thread(check_shown, config.show_read_only, config.data)
         for folder in config.show_read_only if as_root() else ():
             if (closed := await asyncio.to_thread(closed_parent, folder)) is not None:
