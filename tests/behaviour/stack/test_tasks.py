@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -162,7 +163,7 @@ async def test_the_holder_is_the_label_of_the_token_that_attached(hands: Hands) 
 async def test_any_call_under_a_good_handle_is_activity_noted_at_most_once_a_minute(hands: Hands) -> None:
     await hands.take()
     id = (await hands.bash("echo x"))["command"]
-    calls = (
+    calls: tuple[Callable[[], Awaitable[Said]], ...] = (
         lambda: hands.call("rift_vm_ls", task=hands.task),
         lambda: hands.bash("true"),
         lambda: hands.read("README.md"),

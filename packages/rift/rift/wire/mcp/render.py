@@ -216,16 +216,16 @@ def lacking_line(id: str, piece: Piece) -> str | None:
     """Which bytes cannot be given now, and what they need."""
     if piece.why is None:
         return None
-    which = f"bytes {piece.lacking[0]} to {piece.lacking[1]} of its output" if piece.lacking else "its output"
+    part = piece.lacking
+    which = f"bytes {part[0]} to {part[1]} of its output" if part else "its output"
     match piece.why:
         case "parked":
-            return (
-                f"{which} need the VM awake: a rift_bash, rift_read or rift_write on {id.rpartition('.')[0]} wakes it"
-            )
+            wakes = f"a rift_bash, rift_read or rift_write on {id.rpartition('.')[0]} wakes it"
+            return f"{which} {'need' if part else 'needs'} the VM awake: {wakes}"
         case "silent":
             return f"{which} cannot be read now, because the VM's agent is silent"
         case "gone":
-            return f"{which} are kept nowhere any more"
+            return f"{which} {'are' if part else 'is'} kept nowhere any more"
 
 
 def _images(answer: CommandAnswer) -> tuple[Image, ...]:
