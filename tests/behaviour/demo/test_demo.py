@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.behaviour.demo.systems import Played, folder, free_port, process, rif
 from keel.refusal import Refusal
 from rift import app
 from rift.cli.place import find
+from rift.demo import play
 from rift.people import actions as people
 from rift.tasks import store as tasks
 
@@ -150,6 +152,34 @@ def test_a_branch_that_is_not_there_ends_it_with_the_refusal_whole(system: Syste
     assert played.status == 1
     assert "rift_watch" in failed_step(played)
     assert "has no branch mian" in played.output
+    assert living_tokens(system.data) == []
+
+
+def test_a_box_that_cannot_be_made_is_told_with_the_whole_reason_and_the_mend(system: System, project: Path) -> None:
+    before = set((system.data / "mirrors").iterdir())
+    assert rift("repo", "add", "demo/broken", str(project), "--data", str(system.data)).status == 0
+    (mirror,) = set((system.data / "mirrors").iterdir()) - before
+    shutil.rmtree(mirror)
+    mirror.write_text("this is no repository")
+    played = rift("demo", "--data", str(system.data), "--repo", str(project))
+    assert played.status == 1, played.output
+    assert "rift_vm_new" in failed_step(played)
+    assert f"invalid gitfile format: {mirror}" in played.output
+    assert "mend:     `rift doctor`" in played.output
+    assert open_tasks(system.data) == 0
+    assert living_tokens(system.data) == []
+
+
+def test_a_server_that_is_not_there_is_told_with_the_mend(system: System, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> int:
+        place = find(system.data)
+        async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
+            return await play(deps, f"http://127.0.0.1:{free_port()}", None, None)
+
+    assert asyncio.run(main()) == 1
+    said = capsys.readouterr().out
+    assert "All connection attempts failed" in said
+    assert "mend:     `rift up` serves; `rift doctor` checks" in said
     assert living_tokens(system.data) == []
 
 

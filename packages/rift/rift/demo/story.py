@@ -46,6 +46,8 @@ async def play(deps: Deps, address: str, repo: str | None, ref: str | None) -> i
         telling.say(f"{end}: {took:.1f} s.", "bold green")
     elif telling.count:
         telling.say(f"Step {telling.count} is not as it should be, after {took:.1f} s.", "bold red")
+    else:
+        telling.say("The demo could not begin.", "bold red")
     return 0 if good else 1
 
 
@@ -62,7 +64,7 @@ async def _cast(deps: Deps, address: str, origin: str | None, ref: str, telling:
                 finally:
                     await _tidy(scene, notes)
         except Exception as error:  # the clients raise what broke their connection, in groups
-            raise Wrong("a connection", f"cannot talk to {address}/mcp: {reason_of(error)}", UP) from error
+            raise Wrong(f"a connection to {address}/mcp", reason_of(error), UP) from error
     return good
 
 

@@ -86,7 +86,8 @@ async def warm(scene: Scene, shown: list[str]) -> None:
         if done or clock.monotonic() - begun > WARM_WAITS:
             break
         await asyncio.sleep(0.25)
-    shown.append(f"{scene.ref}: warm {ref['warm']}, ready {ref['ready']}, head {ref['head']}")
+    cold = "" if ref["ready"] else "; the next box starts cold"
+    shown.append(f"{scene.ref}: warm {ref['warm']}, ready {ref['ready']}, head {ref['head']}{cold}")
 
 
 async def task(scene: Scene, shown: list[str]) -> None:
@@ -149,7 +150,8 @@ async def tests(scene: Scene, shown: list[str]) -> None:
     lines = [line for line in reading.output.splitlines() if line.strip()]
     shown.append(f"$ {command}")
     shown += lines[-2:]
-    pieces = f"{last['size']} bytes in {reading.reads} pieces, {reading.while_running} of them while it ran"
+    count = f"{reading.reads} piece{'' if reading.reads == 1 else 's'}"
+    pieces = f"{last['size']} bytes in {count}, {reading.while_running or 'none'} of them while it ran"
     shown.append(f"finished, exit {last['exit']}{_why(last['reason'])}; {pieces}")
     if scene.origin is None:
         expect(last["exit"] == 0, "exit 0 of the sample's tests", reading.output)
@@ -207,7 +209,7 @@ GIVEN = (
     Step("{ada} has {ref} of {repo} watched (rift_watch)", watch),
 )
 STEPS = (
-    Step("the pool has a box at the head of {ref} (rift_repos)", warm),
+    Step("it sees what the pool keeps warm at the head of {ref} (rift_repos)", warm),
     Step("{ada} opens a task (rift_task_new)", task),
     Step("it takes a box of {repo} at {ref} (rift_vm_new)", box),
     Step("it looks around the checkout (rift_bash)", look),

@@ -36,20 +36,21 @@ class Telling:
 
     @contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
-        """One step: fill the list with the lines to show. A `Wrong` is told whole, and goes on to the caller."""
+        """One step: fill the list with the lines to show. What goes wrong is told whole, and raised as a `Wrong`."""
         self._count += 1
         shown: list[str] = []
         begun = self._now()
         try:
             if self._console.is_terminal:
-                with self._console.status(Text(title), spinner="dots"):
+                with self._console.status(Text(self._sayable(title)), spinner="dots" if self._utf8 else "line"):
                     yield shown
             else:
                 yield shown
-        except Wrong as wrong:
+        except Exception as error:  # noqa: BLE001 - a step that breaks is told like one that fails
+            wrong = error if isinstance(error, Wrong) else Wrong("an answer of the agreed form", repr(error))
             self._line(self._mark("✗", "NO"), "red", title, self._now() - begun)
             self.wrong(wrong)
-            raise
+            raise wrong from None
         self._line(self._mark("✓", "ok"), "green", title, self._now() - begun)
         self._lines(shown, "", style="dim")
 
@@ -83,10 +84,13 @@ class Telling:
     def _mark(self, mark: str, plain: str) -> str:
         return mark if self._utf8 else plain
 
+    def _sayable(self, text: str) -> str:
+        encoding = self._console.encoding
+        return text.encode(encoding, "replace").decode(encoding)
+
     def _print(self, text: Text) -> None:
         if not self._utf8:
-            encoding = self._console.encoding
-            text = Text(text.plain.encode(encoding, "replace").decode(encoding))
+            text = Text(self._sayable(text.plain))
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
