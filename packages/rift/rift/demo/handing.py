@@ -38,9 +38,8 @@ async def takeover(scene: Scene, shown: list[str]) -> None:
 
 async def stale(scene: Scene, shown: list[str]) -> None:
     """The first agent's handle has died: its command is refused, with who holds the task and what mends it."""
-    said = await scene.ada.ask(
-        *("rift_bash",), task=scene.handle, vm=scene.box, command=f"touch {COLLISION}", timeout=30, block_for=30
-    )
+    collision = {"command": f"touch {COLLISION}", "timeout": 30, "block_for": 30}
+    said = await scene.ada.ask("rift_bash", task=scene.handle, vm=scene.box, **collision)
     _refusal(said, f"held by {scene.second.holder} since ", "rift_task_attach", {"task": scene.task, "takeover": True})
     expect("Tell the user" in said.text, "a refusal that says to tell the user", said.text)
     shown += said.text.splitlines()
