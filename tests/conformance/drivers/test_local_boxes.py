@@ -198,8 +198,8 @@ async def test_destroying_ends_every_process_even_with_a_dead_agent(local: Local
     alive = table.all_processes(box)
     os.kill(table.agents(box)[0], signal.SIGKILL)
     await local.driver.destroy(BOX)
-    for pid in alive:
-        assert table._uid(pid) is None, Path(f"/proc/{pid}/status").read_text()
+    # A jail's first process, which hides from its own user, may take a moment longer to go.
+    await eventually(lambda: [pid for pid in alive if table._uid(pid) is not None] == [])
 
 
 async def test_destroying_removes_what_was_made_hard_to_remove(local: LocalKit) -> None:
