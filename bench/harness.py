@@ -20,7 +20,12 @@ from pathlib import Path
 from typing import Any
 
 RIFT = Path(sys.executable).with_name("rift")
-PROTOCOL = "2025-11-25"
+PROTOCOL = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": PROTOCOL,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+}
 HANDLE = r"task_\w{8}\.[\w-]+"
 
 
@@ -70,8 +75,10 @@ class Client:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """A tool's result. Raises RuntimeError on a refusal."""
         self._n += 1
-        request = {"jsonrpc": "2.0", "id": self._n, "method": "tools/call"}
-        status, answer = await self.post("/mcp", {**request, "params": {"name": tool, "arguments": arguments}})
+        params = {"name": tool, "arguments": arguments, "_meta": META}
+        request = {"jsonrpc": "2.0", "id": self._n, "method": "tools/call", "params": params}
+        header = f"Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        status, answer = await self.post("/mcp", request, header)
         result = answer.get("result")
         if status != 200 or result is None or result.get("isError"):
             raise RuntimeError(f"{tool}: {status} {json.dumps(answer)[:400]}")

@@ -147,6 +147,7 @@ async def work(deps: Deps) -> None:
         noun.register(worker)
     worker.every("ledger.months", 60, months)
     await months(deps)
+    await boxes.look_at_all(deps)
     await worker.work(deps)
 
 

@@ -123,6 +123,15 @@ async def upkeep(deps: Deps) -> None:
                 await actions.destroy_in(tx, deps, orphan)
 
 
+async def look_at_all(deps: Deps) -> None:
+    """When a worker begins: the host may have been restarted, so each running box is looked at, heard lately or not."""
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        found = await store.to_look_at(tx, now, now - deps.settings.boxes.park_after)
+        for box in found.get("revive", ()):
+            await queue.defer(tx, "boxes.revive", lock=f"box:{box}", once=f"revive:{box}", box=box)
+
+
 async def sweep(deps: Deps) -> None:
     """Destroy what the host has of boxes that should not exist."""
     there = await deps.boxes.inventory()  # before the rows are read: a box has its row before its files
