@@ -73,7 +73,7 @@ class Worker:
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
         for module in (task_jobs, box_jobs, command_jobs, pool_jobs):
-            module.register(self)  # type: ignore[arg-type]  # all that a noun asks of keel.jobs.Jobs
+            module.register(self)
 
     def on(self, name: str, run: Job) -> None:
         self.jobs[name] = run
@@ -232,7 +232,7 @@ class Place:
     async def rows(self, sql: str) -> list[dict[str, Any]]:
         """What a query of the test's own finds."""
         async with self.deps.db.tx() as tx:
-            return await tx.rows(sql)  # type: ignore[arg-type]  # the test's own words
+            return await tx.rows(sql)
 
 
 @asynccontextmanager

@@ -124,17 +124,20 @@ class Leases(RuleBasedStateMachine):
     # The steps.
 
     @initialize(target=ids)
-    def made_up(self) -> str:
-        return "task_zzzz2222"
+    def two_tasks_and_one_that_nobody_opened(self) -> object:
+        return multiple("task_zzzz2222", *self.open(self.place.ada), *self.open(self.place.bob))
 
     @rule(target=ids, who=st.sampled_from(["ada", "cursor", "bob"]))
     def opened(self, who: str) -> object:
-        caller = getattr(self.place, who)
+        return multiple(*self.open(getattr(self.place, who)))
+
+    def open(self, caller: Caller) -> tuple[str, str]:
+        """A new task's id and handle."""
         lease = self.bench.run(tasks.open_task(self.place.deps, self.place.act(caller), "work"))
         assert isinstance(lease, Lease)
         handle, now = self.minted(lease, caller), self.now()
         self.put(Expected(lease.task.id, caller.user, handle, caller.label, now, now))
-        return multiple(lease.task.id, handle)
+        return lease.task.id, handle
 
     @rule(target=handles, text=ids)
     def heard_of(self, text: str) -> object:
