@@ -63,7 +63,7 @@ def stale(task: Task) -> Refusal:
     """An older handle of a task that somebody holds now."""
     return _STALE(
         Call("rift_task_attach", {"task": task.id, "takeover": True}),
-        note=f"Their other session ({task.holder}) holds the task {task.id}; taking it over stops that one's handle.",
+        note=f"Another session of yours ({task.holder}) holds the task {task.id}; taking it over ends its handle.",
         task=task.id,
         holder=task.holder,
         since=instant(task.held_since),
@@ -75,7 +75,7 @@ def busy(task: Task, now: datetime) -> Refusal:
     minutes = int(task.quiet(now).total_seconds() // 60)
     return _BUSY(
         Call("rift_task_attach", {"task": task.id, "takeover": True}),
-        note=f"Their other session ({task.holder}) holds the task {task.id}; taking it over stops that one's handle.",
+        note=f"Another session of yours ({task.holder}) holds the task {task.id}; taking it over ends its handle.",
         task=task.id,
         holder=task.holder,
         since=instant(task.held_since),
