@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rift.drivers.boxes.local.config import LocalConfig
-from rift.drivers.boxes.local.places import as_root, closed_parent, make_data
+from rift.drivers.boxes.local.places import as_root, check_uids, closed_parent, make_data
 from rift.drivers.boxes.local.runtime import BoxPython, Trial, candidates, find_python, install
 from rift.drivers.boxes.protocol import DriverError
 
@@ -91,13 +91,18 @@ def check_git() -> Check:
 
 
 def check_data(config: LocalConfig) -> Check:
-    """Whether boxes' users can get to their folders."""
+    """Whether boxes can have users of their own, and these can get to their folders."""
+    name = "data folder"
     if not as_root():
-        return Check("data folder", True, f"{config.data} is yours, and so are the boxes in it.")
+        return Check(name, True, f"{config.data} is yours, and so are the boxes in it.")
     closed = closed_parent(config.boxes)
-    if closed is None:
-        return Check("data folder", True, f"Boxes' users can get to {config.boxes}.")
-    return Check("data folder", False, f"Boxes' users may not enter {closed}.", f"chmod o+x {closed}")
+    if closed is not None:
+        return Check(name, False, f"Boxes' users may not enter {closed}.", f"chmod o+x {closed}")
+    try:
+        check_uids(config)
+    except DriverError as error:
+        return Check(name, False, error.reason, f"export {error.reason.split('`')[1]}")
+    return Check(name, True, f"Boxes' users can get to {config.boxes}.")
 
 
 def _userns() -> Check:
@@ -122,23 +127,18 @@ def _apparmor() -> Check:
 
 
 def _freezer() -> Check:
-    """Which kind of cgroups there is, and what freezes a parked box. Never a failure: signals always work."""
-    name = "parking"
+    """What parks a box, and which kind of cgroups there is. Never a failure: stopping processes works everywhere."""
     if Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        own = _own_cgroup()
-        if own is not None and os.access(own / "cgroup.procs", os.W_OK):
-            return Check(name, True, "Cgroups are of version 2 and ours to use.")
-        return Check(name, True, "Cgroups are of version 2, but not ours to use: boxes are parked by signals.")
-    if Path("/sys/fs/cgroup/unified/cgroup.procs").exists():
-        return Check(name, True, "Cgroups are of version 1 with a version 2 tree beside them.")
-    return Check(name, True, "There are no cgroups of version 2: boxes are parked by signals.")
-
-
-def _own_cgroup() -> Path | None:
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        if line.startswith("0::"):
-            return Path("/sys/fs/cgroup", line[3:].lstrip("/"))
-    return None
+        kind = "of version 2"
+    elif Path("/sys/fs/cgroup/unified/cgroup.procs").exists():
+        kind = "of version 1 with a version 2 tree beside them"
+    elif Path("/sys/fs/cgroup/freezer").exists():
+        kind = "of version 1"
+    else:
+        kind = "absent"
+    return Check(
+        "parking", True, f"Boxes are parked by stopping their processes; cgroups, not needed for it, are {kind}."
+    )
 
 
 def _disk(data: Path) -> Check:

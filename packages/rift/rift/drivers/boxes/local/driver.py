@@ -294,14 +294,14 @@ def _read(box: BoxDir, name: str, limit: int, *, end: bool = False) -> bytes:
 def _incarnation(box: BoxDir) -> int | None:
     try:
         return int(json.loads(_read(box, "agent.json", 1024 * 1024))["incarnation"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _lacks(box: BoxDir) -> tuple[str, ...]:
     try:
         return tuple(map(str, json.loads(_read(box, "checkout.done", 65536))["lacks"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ()
 
 
