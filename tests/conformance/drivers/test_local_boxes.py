@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -300,3 +302,41 @@ async def test_a_start_that_is_cancelled_leaves_a_box_that_can_be_destroyed(loca
     await local.driver.destroy(BOX)
     assert await local.driver.inventory() == []
     assert [name for name in os.listdir(local.config.boxes) if name.startswith(".lock")] == []
+
+
+STARTING = """
+import asyncio, pathlib, sys
+from rift.drivers.boxes.local import LocalBoxes, LocalConfig
+from rift.drivers.boxes.protocol import BoxSpec
+
+async def main():
+    data, mirror, commit = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    boxes = LocalBoxes(LocalConfig(data))
+    await boxes._runtime.host()
+    print("go", flush=True)
+    words = ("app-main-1", "x/app", "main", commit, mirror, "x", "token", "none", (), 0, "http://127.0.0.1:9")
+    await asyncio.gather(*(boxes.start(BoxSpec(f"b-{n}", 1, *words)) for n in range(4)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.2])
+async def test_a_control_plane_killed_during_starts_leaves_boxes_that_start_and_go(
+    local: LocalKit, moment: float
+) -> None:
+    dying = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", STARTING, local.data, local.mirror, local.commit), stdout=subprocess.PIPE
+    )
+    assert dying.stdout is not None
+    assert await dying.stdout.readline() == b"go\n"
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(dying.wait(), moment)
+    with contextlib.suppress(ProcessLookupError):
+        dying.kill()
+    await dying.wait()
+    seats = await asyncio.gather(*(started(local, f"b-{n}", incarnation=2) for n in range(4)))
+    assert [await seat.run("git status --porcelain; echo well") for seat in seats] == [(0, "well\n")] * 4
+    for n in range(4):
+        await local.driver.destroy(f"b-{n}")
+    assert await local.driver.inventory() == []
