@@ -50,6 +50,17 @@ def barred(address: str) -> str:
     return next((name for network, name in _BARRED_4 if number in network), "")
 
 
+def reachable(address: str, reach: list[str]) -> bool:
+    """Whether the host's own settings open an address that is private or reserved: the network of a company's mirror.
+
+    `reach` holds networks, `10.1.0.0/16`. Loopback, link-local and multicast addresses stay barred, whatever it says.
+    """
+    if not barred(address).startswith(("private", "reserved")):
+        return False
+    number = ipaddress.ip_address(address.partition("%")[0])
+    return any(number in ipaddress.ip_network(network, strict=False) for network in reach)
+
+
 def listed(host: str, allow: list[str]) -> bool:
     """Whether a host (lower case, no dot at its end) is on an allow list; `*.x.y` allows every name below x.y, not x.y
     itself.

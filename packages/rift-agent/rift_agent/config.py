@@ -51,6 +51,7 @@ class Config:
         self.allow: list[str] = take("allow", list, [])
         self.spool_limit: int = take("spool_limit", int, 256 << 20)
         self.spool_total: int = take("spool_total", int, 2 << 30)
+        self.reach: list[str] = take("reach", list, [])
         self.upstream_proxy: str = take("upstream_proxy", str, "")
         self.cgroup: str = take("cgroup", str, "")
         self.uid: int = take("uid", int, -1)

@@ -13,7 +13,7 @@ import select
 import socket
 import time
 
-from rift_agent.addresses import barred, listed
+from rift_agent.addresses import barred, listed, reachable
 from rift_agent.log import say
 from rift_agent.requests import HEAD_LIMIT, PORTS, Refusal, Request, parse
 
@@ -99,8 +99,8 @@ def pump(client: socket.socket, server: socket.socket, length: int) -> None:
                     sink.shutdown(socket.SHUT_WR)
 
 
-def dial_public(host: str, port: int) -> socket.socket:
-    """A connection to a public address of `host`. Raises Refusal."""
+def dial_public(host: str, port: int, reach: list[str]) -> socket.socket:
+    """A connection to a public address of `host`, or to one in the networks of `reach`. Raises Refusal."""
     try:
         found = socket.getaddrinfo(host.encode("ascii"), port, 0, socket.SOCK_STREAM)
     except OSError as error:
@@ -108,10 +108,11 @@ def dial_public(host: str, port: int) -> socket.socket:
     reason = f"{host} has no address"
     for *_, address in found:
         named = barred(str(address[0]))
-        if named:
+        if named and not reachable(str(address[0]), reach):
             raise _forbidden(
                 f"{host} has the address {address[0]}, which is {named}; a box reaches only the public internet, "
-                "whatever the repository's allow list says."
+                "whatever the repository's allow list says. Whoever runs this Rift can open a network of their own "
+                "with the setting Rift:Boxes:ReachNetworks."
             )
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
@@ -160,9 +161,13 @@ def dial_through(upstream: str) -> Dial:
 
 
 def _serve_and_leave(client: socket.socket, config: Config) -> None:
+    def dial_directly(host: str, port: int) -> socket.socket:
+        return dial_public(host, port, config.reach)
+
+    dial = dial_through(config.upstream_proxy) if config.upstream_proxy else dial_directly
     try:
         with client:
-            serve(client, config, dial_through(config.upstream_proxy) if config.upstream_proxy else dial_public)
+            serve(client, config, dial)
     except OSError:
         pass  # one side went away in the middle
     finally:

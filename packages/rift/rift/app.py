@@ -87,6 +87,7 @@ def local_config(settings: RiftSettings, data: Path) -> LocalConfig:
         data=data,
         first_uid=settings.boxes.uid_base,
         show_read_only=tuple(Path(path) for path in settings.boxes.show_read_only),
+        reach=settings.boxes.reach_networks,
         spool_limit=settings.commands.spool_limit,
     )
 

@@ -62,6 +62,13 @@ def _absolute(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(str(PurePosixPath(path)) for path in value)
 
 
+def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ipaddress.ip_network(network)) for network in value)
+    except ValueError:
+        raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
+
+
 class ServerSettings(Section):
     port: int = Field(default=7433, ge=1, le=65535, description="The port that the server listens on.")
     host: str = Field(default="127.0.0.1", min_length=1, description="The address that the server listens on.")
@@ -97,6 +104,10 @@ class BoxSettings(Section):
     )
     show_read_only: Annotated[Words, AfterValidator(_absolute)] = Field(
         default=(), description="Folders of the host outside /usr and /opt that every box sees, read-only."
+    )
+    reach_networks: Annotated[Words, AfterValidator(_networks)] = Field(
+        default=(),
+        description="Private networks that boxes may reach on listed hosts, such as 10.1.0.0/16 of a company's mirror.",
     )
     uid_base: int = Field(
         default=700000, ge=100000, le=2_000_000_000,

@@ -37,8 +37,9 @@ class LocalConfig:
     Started as root, each box gets a host uid of its own from `first_uid` on, at most `uids` of them, and the group
     `first_uid - 1`, which is shared and opens nothing but the mirrors. `show_read_only` are further host folders to
     be seen in every jail, at the same path. `certificates` is a bundle the jail's programs shall trust, where their
-    own is not enough; `upstream_proxy` is the HTTP proxy through which this host reaches the world, if it needs
-    one. `spool_limit` and `spool_total` are bytes, of one command and of a box.
+    own is not enough; `upstream_proxy` is the HTTP proxy through which this host reaches the world, if it needs one;
+    `reach` are networks that boxes may reach although they are private or reserved. `spool_limit` and `spool_total`
+    are bytes, of one command and of a box.
     """
 
     data: Path
@@ -47,6 +48,7 @@ class LocalConfig:
     show_read_only: tuple[Path, ...] = ()
     certificates: Path | None = field(default_factory=host_certificates)
     upstream_proxy: str = field(default_factory=host_proxy)
+    reach: tuple[str, ...] = ()
     spool_limit: int = 256 * 1024 * 1024
     spool_total: int = 2 * 1024 * 1024 * 1024
     start_seconds: float = 20.0

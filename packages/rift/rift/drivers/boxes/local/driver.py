@@ -235,6 +235,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
         "checkout": f"{mounts.HOME}/{repository}",
         "network": spec.network,
         "allow": list(spec.allow),
+        "reach": list(config.reach),
         "upstream_proxy": config.upstream_proxy,
         "spool_limit": config.spool_limit,
         "spool_total": config.spool_total,
