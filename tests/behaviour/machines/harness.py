@@ -7,7 +7,7 @@ are the test's own voice (`agent(box)` with `rift.agents.actions`): what the dri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,7 +46,7 @@ HEAD = "a" * 40
 BUDGET = 53.0
 
 Result = TypeVar("Result")
-Job = Callable[..., Awaitable[None]]
+Job = Callable[..., Coroutine[Any, Any, None]]
 
 
 class HastyClock(FakeClock):

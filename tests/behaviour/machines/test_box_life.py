@@ -288,6 +288,6 @@ def test_boxes_live_by_the_table_whatever_is_done_to_them(bench: Bench) -> None:
     run_state_machine_as_test(
         Boxes,
         settings=settings(
-            max_examples=40, stateful_step_count=35, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=30, stateful_step_count=35, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
