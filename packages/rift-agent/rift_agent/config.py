@@ -42,6 +42,7 @@ class Config:
         self.dir: str = take("dir", str)
         self.hostname: str = take("hostname", str, "box")
         self.repository: str = take("repository", str, "")
+        self.named: str = take("named", str, self.repository)
         self.python: str = take("python", str, "/usr/bin/python3")
         self.bwrap: str = take("bwrap", str, "bwrap")
         self.mounts: list[dict[str, str]] = take("mounts", list)

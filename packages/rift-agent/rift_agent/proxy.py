@@ -211,8 +211,8 @@ def _check(request: Request, config: Config) -> None:
         )
     if not listed(request.host, config.allow):
         raise _forbidden(
-            f"{request.host} is not on the allow list of the repository {config.repository}. "
-            f"Ask an admin to add it: rift repo network {config.repository} --allow {request.host}"
+            f"{request.host} is not on the allow list of the repository {config.named}. "
+            f"Ask an admin to add it: rift repo network {config.named} --allow {request.host}"
         )
 
 

@@ -176,7 +176,10 @@ def test_a_host_that_is_not_listed_is_never_connected_to() -> None:
     "host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433"]
 )
 def test_a_listed_name_of_the_host_itself_is_refused_by_its_address(host: str) -> None:
-    answer = exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), proxy.dial_public, host.strip("[]"))
+    def dial(name: str, port: int) -> socket.socket:
+        return proxy.dial_public(name, port, [])
+
+    answer = exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), dial, host.strip("[]"))
     assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 502")
 
 

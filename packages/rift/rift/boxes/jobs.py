@@ -158,7 +158,7 @@ async def _launch(deps: Deps, id: str) -> None:
     mirror = repos.mirror_path(deps, repo.id)
     try:
         await deps.forge.pin(mirror, id, box.commit)
-        await deps.boxes.start(
+        started = await deps.boxes.start(
             BoxSpec(
                 box=id,
                 incarnation=box.incarnation,
@@ -170,13 +170,17 @@ async def _launch(deps: Deps, id: str) -> None:
                 origin=repo.url,
                 token=token,
                 network=box.network,
-                allow=DEFAULT_ALLOW,
+                allow=(*DEFAULT_ALLOW, *repo.allow),
                 epoch=box.epoch,
                 server=deps.agent_url,
             )
         )
     except (DriverError, ForgeError) as error:
         await _fail(deps, box, error.reason)
+        return
+    if started.lacks:
+        async with deps.db.tx() as tx:
+            await store.note(tx, id, " ".join(started.lacks))
 
 
 async def _fail(deps: Deps, box: Box, reason: str) -> None:

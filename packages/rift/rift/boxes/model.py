@@ -53,6 +53,8 @@ class Box:
     repo_name: str
     org: str
     network: str
+    lacks: str = ""
+    """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
 
     @property
     def repository(self) -> str:

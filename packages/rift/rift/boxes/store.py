@@ -158,6 +158,11 @@ async def fail(tx: Tx, id: str, incarnation: int, failure: str) -> bool:
     )
 
 
+async def note(tx: Tx, id: str, lacks: str) -> None:
+    """What its checkout lacks."""
+    await tx.run("UPDATE boxes SET lacks = %(lacks)s WHERE id = %(id)s", {"id": id, "lacks": lacks})
+
+
 async def power(tx: Tx, id: str, state: str, now: datetime) -> None:
     """Park or resume: the new state and the next epoch."""
     await tx.run(

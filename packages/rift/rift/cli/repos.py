@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from rift.cli.place import DataOption, JsonOption, said, with_system
+
+Mode = Literal["proxy", "none"]
 
 app = typer.Typer(help="The repositories that boxes are made of.", no_args_is_help=True)
 
@@ -91,3 +93,28 @@ def sync(
         print(f"{one.repo.full}: {one.failure or moved or 'nothing moved'}")
         failed = failed or one.failure is not None
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command("network")
+def network(
+    name: Annotated[str, typer.Argument(help="OWNER/NAME.")],
+    mode: Annotated[Mode | None, typer.Option("--mode", help="proxy: listed hosts; none: nothing.")] = None,
+    allow: Annotated[list[str] | None, typer.Option("--allow", help="A host to add; *.HOST for all below it.")] = None,
+    deny: Annotated[list[str] | None, typer.Option("--deny", help="A host to take off the list again.")] = None,
+    data: DataOption = None,
+) -> None:
+    """Say what the boxes of a repository may reach; without options, show it. Counts from a box's next start.
+
+    Example: rift repo network acme/app --allow api.example.com
+    """
+    from rift.drivers.boxes.allow import DEFAULT_ALLOW
+    from rift.repos import actions
+    from rift.repos.model import Network
+
+    change = Network(mode, tuple(allow or ()), tuple(deny or ()))
+    repo = said(with_system(data, lambda deps: actions.set_network(deps, name, change)))
+    if repo.network == "none":
+        print(f"Boxes of {repo.full} reach nothing.")
+        return
+    own = f", and {', '.join(repo.allow)}" if repo.allow else ""
+    print(f"Boxes of {repo.full} reach {len(DEFAULT_ALLOW)} usual registries and forges{own}.")

@@ -27,6 +27,7 @@ from rift.repos.decide import (
     decide_ready,
     decide_repo,
     decide_watch,
+    is_host,
     masked,
     name_of,
     ref_of,
@@ -35,6 +36,7 @@ from rift.repos.decide import (
 )
 from rift.repos.model import (
     Change,
+    Network,
     OrgRepos,
     OrgView,
     Repo,
@@ -242,6 +244,24 @@ async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:
         if full is not None and not named:
             return row.said(refusals.no_such_added(full))
     return [await _sync_waiting(deps, repo) for repo in named]
+
+
+async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
+    """Change what a repository's boxes may reach, from their next start on. Source: `rift repo network`."""
+    told = {"repo": full, "mode": change.mode, "allow": list(change.allow), "deny": list(change.deny)}
+    async with audited(deps, SystemAct("rift repo network", told, deps.clock.monotonic())) as (tx, row):
+        wrong = next((host for host in change.allow if not is_host(host)), None)
+        if wrong is not None:
+            return row.said(refusals.bad_host(wrong, full))
+        named = [repo for repo, _ in await store.everything(tx) if repo.full == full.strip()]
+        if not named:
+            return row.said(refusals.no_such_added(full))
+        for repo in named:
+            await store.lock(tx, repo.id)
+            kept = [host for host in repo.allow if host not in change.deny and host not in change.allow]
+            await store.put_network(tx, repo.id, change.mode or repo.network, [*kept, *change.allow])
+        found = await store.find(tx, named[0].id)
+        return row.said(found or named[0])
 
 
 # Reading origins ------------------------------------------------------------

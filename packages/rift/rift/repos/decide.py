@@ -203,3 +203,11 @@ def main_of(branches: Sequence[str]) -> str:
 
 def _by_admin(org: OrgView, call: Call) -> Call | Ask:
     return call if org.org.admin else Ask(f"an admin of {org.org.name}", spelled(call))
+
+
+_HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{1,63}")
+
+
+def is_host(text: str) -> bool:
+    """Whether this is a host for an allow list: `pypi.org`, or `*.pypi.org` for every name below it."""
+    return len(text) <= 253 and _HOST.fullmatch(text.lower()) is not None

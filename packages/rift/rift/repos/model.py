@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from keel.refusal import Call, Mend
 from rift.people.model import Member, Membership
@@ -30,6 +31,8 @@ class Repo:
     failure: str | None
     """Why they could not be read since, with the whole text."""
     created_at: datetime
+    allow: list[str] = field(default_factory=list)
+    """Hosts that the proxy connects to beside the usual ones, `*.example.com` for all names below one."""
 
     @property
     def full(self) -> str:
@@ -53,6 +56,16 @@ class Watch:
     failure: str | None
     """Why a box of that head could not be made, with the whole text; a failure of an older head is not told."""
     failure_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A change of what a repository's boxes may reach."""
+
+    mode: Literal["none", "proxy"] | None
+    """None: as it is."""
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,17 @@ def bad_name(name: str) -> Refusal:
     return _BAD_NAME(Ask(OPERATOR, "`rift repo add OWNER/NAME URL_OR_PATH` with a name such as acme/app"), name=name)
 
 
+_BAD_HOST = kind(
+    "repo_host",
+    "{host} is not a host for an allow list: a name such as pypi.org, or *.pypi.org for all names below it.",
+)
+
+
+def bad_host(host: str, repo: str) -> Refusal:
+    """An address, a URL or something else that is no host name."""
+    return _BAD_HOST(Ask(OPERATOR, f"`rift repo network {repo} --allow HOST` with a host name"), host=host)
+
+
 def bad_origin(origin: str, why: str) -> Refusal:
     """Neither a git URL of a kind that is fetched, nor a folder."""
     return _BAD_ORIGIN(

@@ -13,7 +13,7 @@ from keel.db import Tx
 from rift.repos.model import Change, Repo, Watch
 
 _REPOS = """
-    SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.synced_at, r.failure, r.created_at FROM repos r
+    SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.allow, r.synced_at, r.failure, r.created_at FROM repos r
 """
 _THEIRS = """
     JOIN members m ON m.org = r.org AND m.user_id = %(user)s JOIN orgs o ON o.id = r.org
@@ -90,6 +90,14 @@ async def insert(tx: Tx, repo: Repo) -> bool:
 async def lock(tx: Tx, id: str) -> None:
     """Hold the repository against other changes of its watches and heads until this transaction ends."""
     await tx.run("SELECT FROM repos WHERE id = %(id)s FOR NO KEY UPDATE", {"id": id})
+
+
+async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> None:
+    """What the repository's boxes may reach, from their next start on."""
+    await tx.run(
+        "UPDATE repos SET network = %(network)s, allow = %(allow)s WHERE id = %(id)s",
+        {"id": id, "network": network, "allow": allow},
+    )
 
 
 async def heads(tx: Tx, repo: str) -> dict[str, str]:

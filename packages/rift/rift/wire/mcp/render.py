@@ -97,7 +97,8 @@ def box_value(box: Box) -> dict[str, Any]:
 def box_lines(line: BoxLine, now: datetime) -> str:
     """A VM in rift_vm_ls: its line, why it failed, and its open commands."""
     failure = f"  why: {line.box.failure}" if line.box.failure else None
-    return lines(box_line(line.box), failure, *(f"  {open_line(one, now)}" for one in line.open))
+    lacks = f"  {line.box.lacks}" if line.box.lacks else None
+    return lines(box_line(line.box), failure, lacks, *(f"  {open_line(one, now)}" for one in line.open))
 
 
 def box_line_value(line: BoxLine) -> dict[str, Any]:

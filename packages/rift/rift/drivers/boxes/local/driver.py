@@ -228,6 +228,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
         "dir": str(box.path),
         "hostname": hostname,
         "repository": repository,
+        "named": spec.repository,
         "python": host.jail_python,
         "bwrap": str(host.bwrap),
         "mounts": mounts.mounts(config, host, box.path, spec, shown),

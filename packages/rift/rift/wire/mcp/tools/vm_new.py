@@ -39,6 +39,7 @@ def render(box: Box) -> str:
         status,
         f"id {box.id}, name {box.name}",
         f"{box.repository} at {box.ref}, commit {box.commit}",
+        box.lacks,
         PERSISTS if box.state in ("running", "starting") else None,
         next_line(after),
     )
