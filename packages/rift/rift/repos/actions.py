@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from dataclasses import asdict, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +22,8 @@ from rift.people.model import Caller, Membership
 from rift.repos import refusals, store
 from rift.repos.decide import (
     asked_for,
+    by_org,
+    changed,
     changes,
     decide_gaps,
     decide_head,
@@ -38,7 +41,6 @@ from rift.repos.model import (
     Change,
     Network,
     OrgRepos,
-    OrgView,
     Repo,
     RepoView,
     Synced,
@@ -74,15 +76,7 @@ async def whoami(deps: Deps, act: Act) -> WhoAmI:
         names = {place.org: place.name for place in places}
         repos = await store.theirs(tx, caller.user)
         views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
-        members = await people.members(tx, caller.user)
-        orgs = tuple(
-            OrgView(
-                place,
-                tuple(member for member in members if member.org == place.org),
-                tuple(view for view in views if view.repo.org == place.org),
-            )
-            for place in places
-        )
+        orgs = by_org(places, await people.members(tx, caller.user), views)
         ready = decide_ready(orgs)
         gaps = decide_gaps(orgs, await store.branches(tx, [repo.id for repo in repos]), bool(ready))
         return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, orgs, gaps, ready)
@@ -118,11 +112,6 @@ async def find_watched(tx: Tx, deps: Deps, caller: Caller, repo: str, ref: str) 
     await store.keep_watch(tx, one.id, ref_of(ref))
     watches = await store.watches(tx, [one.id])
     return decide_head(one, ref_of(ref), watches, member.admin, member.name, deps.clock.now())
-
-
-async def may_reach(tx: Tx, user: str, repo: str) -> bool:
-    """Whether a person is in the organization of a repository (by id) at this moment."""
-    return await store.find_theirs(tx, user, repo) is not None
 
 
 async def repo_by_id(tx: Tx, id: str) -> Repo | None:
@@ -248,20 +237,14 @@ async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:
 
 async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
     """Change what a repository's boxes may reach, from their next start on. Source: `rift repo network`."""
-    told = {"repo": full, "mode": change.mode, "allow": list(change.allow), "deny": list(change.deny)}
-    async with audited(deps, SystemAct("rift repo network", told, deps.clock.monotonic())) as (tx, row):
-        wrong = next((host for host in change.allow if not is_host(host)), None)
-        if wrong is not None:
+    act = SystemAct("rift repo network", {"repo": full, **asdict(change)}, deps.clock.monotonic())
+    async with audited(deps, act) as (tx, row):
+        for wrong in (host for host in change.allow if not is_host(host)):
             return row.said(refusals.bad_host(wrong, full))
-        named = [repo for repo, _ in await store.everything(tx) if repo.full == full.strip()]
-        if not named:
-            return row.said(refusals.no_such_added(full))
-        for repo in named:
-            await store.lock(tx, repo.id)
-            kept = [host for host in repo.allow if host not in change.deny and host not in change.allow]
-            await store.put_network(tx, repo.id, change.mode or repo.network, [*kept, *change.allow])
-        found = await store.find(tx, named[0].id)
-        return row.said(found or named[0])
+        found = None
+        for repo in [one for one, _ in await store.everything(tx) if one.full == full.strip()]:
+            found = await store.put_network(tx, repo.id, *changed(repo, change))
+        return row.said(found or refusals.no_such_added(full))
 
 
 # Reading origins ------------------------------------------------------------

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
-from rift.people.model import OPERATOR
+from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
-from rift.repos.model import Change, Gap, Heads, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 from rift.repos.refusals import spelled
 
 BRANCHES_TOLD = 10
@@ -211,3 +211,21 @@ _HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{1,6
 def is_host(text: str) -> bool:
     """Whether this is a host for an allow list: `pypi.org`, or `*.pypi.org` for every name below it."""
     return len(text) <= 253 and _HOST.fullmatch(text.lower()) is not None
+
+
+def changed(repo: Repo, change: Network) -> tuple[str, list[str]]:
+    """What a repository's boxes may reach after a change: the mode, and the hosts beside the usual ones."""
+    kept = [host for host in repo.allow if host not in change.deny and host not in change.allow]
+    return change.mode or repo.network, [*kept, *dict.fromkeys(change.allow)]
+
+
+def by_org(places: Sequence[Membership], members: Sequence[Member], views: Sequence[RepoView]) -> tuple[OrgView, ...]:
+    """Each organization of a person with its members and its repositories."""
+    return tuple(
+        OrgView(
+            place,
+            tuple(member for member in members if member.org == place.org),
+            tuple(view for view in views if view.repo.org == place.org),
+        )
+        for place in places
+    )

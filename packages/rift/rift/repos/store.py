@@ -35,11 +35,6 @@ async def find(tx: Tx, id: str) -> Repo | None:
     return await tx.one(Repo, _REPOS + "WHERE r.id = %(id)s", {"id": id})
 
 
-async def find_theirs(tx: Tx, user: str, id: str) -> Repo | None:
-    """The repository with this id, if the person is in its organization now."""
-    return await tx.one(Repo, _REPOS + _THEIRS + "WHERE r.id = %(id)s", {"user": user, "id": id})
-
-
 async def named(tx: Tx, user: str, name: str) -> list[Repo]:
     """The person's repositories of this short name, whatever its case; those of their own organization first."""
     return await tx.all(
@@ -92,12 +87,13 @@ async def lock(tx: Tx, id: str) -> None:
     await tx.run("SELECT FROM repos WHERE id = %(id)s FOR NO KEY UPDATE", {"id": id})
 
 
-async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> None:
-    """What the repository's boxes may reach, from their next start on."""
+async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo | None:
+    """What the repository's boxes may reach, from their next start on; the repository as it is then."""
     await tx.run(
         "UPDATE repos SET network = %(network)s, allow = %(allow)s WHERE id = %(id)s",
         {"id": id, "network": network, "allow": allow},
     )
+    return await find(tx, id)
 
 
 async def heads(tx: Tx, repo: str) -> dict[str, str]:
