@@ -87,12 +87,18 @@ async def never_run(tx: Tx, box: str, n: int, reason: str, now: datetime) -> boo
 
 
 async def expire(tx: Tx, before: datetime, reason: str, now: datetime) -> list[tuple[str, int]]:
-    """End the commands that nobody took since `before`. Their boxes and numbers."""
+    """End the commands that nobody took since `before`. Their boxes and numbers.
+
+    Steps around those that a claim, a stop or a destruction holds, whatever order it took them in.
+    """
     rows = await tx.rows(
         """
+        WITH due AS (
+            SELECT box, n FROM commands WHERE state = 'queued' AND created_at <= %(before)s FOR UPDATE SKIP LOCKED
+        )
         UPDATE commands SET state = 'unrun', reason = %(reason)s, ended_at = %(now)s, content = NULL
-        WHERE state = 'queued' AND created_at <= %(before)s
-        RETURNING box, n
+        FROM due WHERE commands.box = due.box AND commands.n = due.n
+        RETURNING commands.box, commands.n
         """,
         {"before": before, "reason": reason, "now": now},
     )
@@ -162,12 +168,12 @@ async def claim(
 async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: End, now: datetime) -> bool:
     """The one terminal status of a command that ran, told by the incarnation that ran it; who waits is woken.
 
-    False when that agent is over. Telling it again changes nothing.
+    False when that agent is over. Telling it again changes no command. The box was in use until now.
     """
     row = await tx.row(
         """
         WITH agent AS (
-            UPDATE boxes SET seen_at = greatest(seen_at, %(now)s)
+            UPDATE boxes SET seen_at = greatest(seen_at, %(now)s), used_at = greatest(used_at, %(now)s)
             WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
               AND state IN ('starting', 'running', 'parked')
             RETURNING id, next_command
