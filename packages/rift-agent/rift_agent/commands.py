@@ -159,7 +159,8 @@ class Commands:
         killing = now >= command.kill_at
         if now >= command.kill_at + GRACE:
             numbers = ", ".join(str(p.inner) for p in left[:10]) or "its shell"
-            self._end(command, f"{command.cause}; still there after KILL: process {numbers}")
+            command.cause += f"; still there after KILL: process {numbers}"
+            self._end(command, command.cause if command.status is None else "")
             return
         for process in left:
             if killing:

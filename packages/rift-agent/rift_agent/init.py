@@ -11,7 +11,7 @@ import _socket
 import os
 import select
 
-from rift_agent import messages
+from rift_agent import libc, messages
 
 PROXY_PORT = 3128
 _STDIN, _STDOUT, _STDERR, _TEXT = 0, 1, 2, 9
@@ -35,6 +35,7 @@ class Init:
     def run(self) -> int:
         """Serves until the agent closes its end; with process 1 the whole jail ends."""
         _hide()
+        os.umask(0o022)
         wake, waker = os.pipe()
         for end in (wake, waker):
             os.set_blocking(end, False)
@@ -80,9 +81,7 @@ class Init:
             os.close(fd)
 
     def _bash(self, message: messages.Message) -> int:
-        """Fields: RIFT_COMMAND's value, the text. Descriptors: the output, and the text where it is too long to be an
-        argument.
-        """
+        """Fields: RIFT_COMMAND's value, the text. Descriptors: the output, the text where it is too long a field."""
         self._enter()
         shell = next((path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh")
         output, *text = message.fds
@@ -153,12 +152,6 @@ def _listener() -> int:
 
 
 def _hide() -> None:
-    """Non-dumpable: /proc/1/mem, /proc/1/fd and ptrace are closed to the jail's user. Nothing is served if it cannot
-    be.
-    """
-    import _ctypes  # what `ctypes` stands on, at half its memory
-
-    program = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type]
-    prctl = _ctypes.dlsym(program, "prctl")
-    if _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 0, 0, 0, 0)):
+    """Non-dumpable: /proc/1/mem, /proc/1/fd and ptrace are closed to the jail's user. Else nothing is served."""
+    if libc.call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0):
         raise OSError("the init cannot hide itself")

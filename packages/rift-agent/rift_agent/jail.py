@@ -41,9 +41,7 @@ def arguments(config: Config, archive: str) -> list[str]:
 
 
 class Running:
-    """A jail that has been started: `pid` of bwrap, `socket` to its init, `stderr` of both, `processes` once it is
-    known.
-    """
+    """A jail that has been started: bwrap's `pid`, the `socket` to its init, the `stderr` of both, its `processes`."""
 
     def __init__(self, config: Config, archive: str) -> None:
         """Starts bwrap. Raises NoJail or OSError; a jail that fails later shows by the end of `socket`."""

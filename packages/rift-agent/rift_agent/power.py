@@ -12,10 +12,12 @@ import os
 import signal
 import time
 
+from rift_agent import libc
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rift_agent.config import Config
-    from rift_agent.processes import Jail
+    from rift_agent.processes import Jail, Process
 
 PATIENCE = 10.0  # seconds for stopping, and again for flushing
 _STOPPED = "tTZXx"
@@ -49,7 +51,7 @@ class Power:
         if not self._cgroup_freeze("1"):
             end, pause = time.monotonic() + PATIENCE, 0.0005
             while True:
-                running = [p for p in jail.processes(tags=False) if p.pid != jail.init and p.state not in _STOPPED]
+                running = [p for p in jail.processes(tags=False) if p.pid != jail.init and not self._still(p)]
                 for process in running:
                     self._stopped[process.pid] = process.started
                     jail.signal(process, signal.SIGSTOP)
@@ -62,6 +64,10 @@ class Power:
         _thread.start_new_thread(_flush, (self._folder, done))
         done.acquire(timeout=PATIENCE)
 
+    def _still(self, process: Process) -> bool:
+        # Of one whose first thread has ended the state never shows that the others are stopped.
+        return process.state in _STOPPED or (process.state == "z" and process.pid in self._stopped)
+
     def _thaw(self, jail: Jail) -> None:
         if self._cgroup_freeze("0"):
             return
@@ -71,9 +77,7 @@ class Power:
         self._stopped.clear()
 
     def _cgroup_freeze(self, value: str) -> bool:
-        """By the cgroup, where the box has one of the second kind: then it is one write and a wait. False where it has
-        not.
-        """
+        """By the cgroup, where the box has one of the second kind: one write and a wait. False where it has not."""
         if not self._cgroup:
             return False
         try:
@@ -92,13 +96,11 @@ class Power:
 
 def _flush(folder: str, done: _thread.LockType) -> None:
     """Writes the file system `folder` lies on to its disk; the box's files are all below it. Releases `done` after."""
-    import ctypes  # only here: parking is rare, and an idle box shall not pay for it
-
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if ctypes.CDLL(None).syncfs(fd):
+        if libc.call("syncfs", fd):
             os.sync()
-    except AttributeError:
+    except OSError:
         os.sync()
     finally:
         os.close(fd)

@@ -125,7 +125,7 @@ class Jail:
             inner = int(status.partition(b"\nNSpid:")[2].partition(b"\n")[0].split()[-1])
             state = fields[0].decode()
             if state == "Z" and int(fields[17]) > 1:
-                state = "S"  # its first thread has ended, others have not
+                state = "z"  # ours: its first thread has ended, others have not
         except (OSError, IndexError, ValueError):
             return None
         tag = _tag(pid) if tags else ""

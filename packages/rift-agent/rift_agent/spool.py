@@ -147,9 +147,7 @@ class Spool:
 
 
 class Spools:
-    """All of them. `limit` bounds one command's bytes, `total` everyone's; beyond it whole old commands go, the oldest
-    first.
-    """
+    """All of them. `limit` bounds one command's bytes, `total` everyone's: beyond it whole old commands go first."""
 
     def __init__(self, folder: str, limit: int, total: int) -> None:
         self._folder = folder
@@ -175,9 +173,7 @@ class Spools:
         return self._all.get(n)
 
     def write(self, spool: Spool, data: memoryview) -> None:
-        """Appends all of `data`. Never raises, never blocks for room: where the disk has none, the oldest bytes go
-        (`full` says so).
-        """
+        """Appends all of `data`. Never raises: where the disk has no room, the oldest bytes go (`full` says so)."""
         while data:
             try:
                 written = self._count(spool, partial(spool.append, data, self._segment))

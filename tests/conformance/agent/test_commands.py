@@ -11,18 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.agent.boxes import Box
+from tests.conformance.agent.boxes import Box, eventually
 from tests.conformance.agent.plane import Plane, tail
 
 Make = Callable[..., Box]
-
-
-def eventually(condition: Callable[[], Any], patience: float = 20.0) -> Any:
-    end = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.01)
-    return found
 
 
 def run(box: Box, command: str, timeout: int = 60) -> tuple[dict[str, Any], bytes]:

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.conformance.agent.boxes import Box
+from tests.conformance.agent.boxes import Box, eventually
 from tests.conformance.agent.plane import Plane, tail
-from tests.conformance.agent.test_commands import eventually
 
 Make = Callable[..., Box]
 
