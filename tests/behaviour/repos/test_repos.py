@@ -368,7 +368,7 @@ async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> No
     assert await gap() == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
 
 
-async def test_what_a_repositorys_boxes_reach_is_changed_and_shown(deps: Deps) -> None:
+async def test_what_a_repositorys_boxes_reach_is_changed_and_shown(deps: Deps, ada: Caller) -> None:
     await added(deps)
     opened = await actions.set_network(deps, "acme/app", Network(None, ("api.example.com", "*.example.net"), ()))
     assert isinstance(opened, Repo)
@@ -379,7 +379,7 @@ async def test_what_a_repositorys_boxes_reach_is_changed_and_shown(deps: Deps) -
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1/8", "https://a.example", "localhost", "a b.example", "*", "-x.example"])
-async def test_what_is_no_host_name_is_not_put_on_an_allow_list(deps: Deps, host: str) -> None:
+async def test_what_is_no_host_name_is_not_put_on_an_allow_list(deps: Deps, ada: Caller, host: str) -> None:
     await added(deps)
     refused = await actions.set_network(deps, "acme/app", Network(None, ("fine.example", host), ()))
     assert isinstance(refused, Refusal)

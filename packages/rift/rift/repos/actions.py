@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import asdict, suppress
-from dataclasses import replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
