@@ -38,6 +38,7 @@ END $$;
 def upgrade() -> None:
     """Lay the whole schema."""
     driver = op.get_bind().connection.driver_connection  # psycopg itself: it takes a script of many statements
+    assert driver is not None  # a connection that is bound has one
     queue = App(connector=InMemoryConnector()).schema_manager.get_schema()
     for script in (ROLE, queue, (Path(__file__).parent / "0001_start.sql").read_text(), MONTHS, RIGHTS):
-        driver.execute(script)  # type: ignore[union-attr]
+        driver.execute(script)
