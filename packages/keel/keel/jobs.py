@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
+from procrastinate.exceptions import UniqueViolation as QueueingLockTaken
+from procrastinate.jobs import Job, Status
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout
 
@@ -126,5 +128,12 @@ class Jobs(Generic[Deps]):
             for stalled in await self._app.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER_SECONDS):
                 log.warning("jobs.taken_up_again", job=stalled.task_name, id=stalled.id)
                 with suppress(ConnectorException):  # it ended after all: its worker was slow, not dead
-                    await self._app.job_manager.retry_job(stalled)
+                    await self._take_up(stalled)
             await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _take_up(self, stalled: Job) -> None:
+        """Queue a dead worker's job again; where another of its `once` waits, that one runs in its place."""
+        try:
+            await self._app.job_manager.retry_job(stalled)
+        except QueueingLockTaken:  # and the one that waits needs the lock that this one still holds
+            await self._app.job_manager.finish_job(stalled, Status.FAILED, delete_job=True)
