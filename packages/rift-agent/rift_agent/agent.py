@@ -83,7 +83,7 @@ class Agent:
             signal.signal(number, lambda *_: self._mailbox.put("quit", None))
         try:
             self._make_jail()
-        except (NoJail, OSError) as error:
+        except (NoJail, OSError, ValueError) as error:
             self._fail(str(error))
         self._uplink.start_posting()
         self._watch(self._mailbox.fd, self._read_mail)

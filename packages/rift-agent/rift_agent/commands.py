@@ -17,7 +17,7 @@ import time
 from rift_agent import files, messages
 from rift_agent.jail import lend, memory
 from rift_agent.processes import select
-from rift_agent.spool import CHUNK, PIPE_SIZE, new_pipe
+from rift_agent.spool import CHUNK, PIPE_SIZE, new_pipe, size_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Watch = Callable[[int, Callable[[], None]], None]
 
 LONG_TEXT = 32768  # bytes; a longer command's text goes in a file, being too long for a message or an argument
+SMALL_PIPE = 1 << 16
 GRACE = 5.0  # seconds between TERM and KILL, and from KILL to giving up
 _FIONREAD = 0x541B  # in `termios`, which would cost 250 KiB for this one number
 _MUCH = 1 << 15  # bytes of one read after which there is probably more
@@ -231,6 +232,10 @@ class Commands:
             if not count:
                 break
             waiting -= count
+        if command.output >= 0:
+            size_pipe(
+                command.output, SMALL_PIPE
+            )  # a background child may hold it for days, and a user's share is bounded
         event: dict[str, Any] = {"type": "ended", "n": command.n, "exit": None, "reason": instead or None}
         if not instead:
             event["exit"], event["reason"] = _outcome(command)

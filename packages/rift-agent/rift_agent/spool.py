@@ -260,13 +260,18 @@ class Spools:
 def new_pipe() -> tuple[int, int]:
     """A pipe closed on exec, with as much room as this user may have."""
     ends = os.pipe2(os.O_CLOEXEC)
-    for size in (PIPE_SIZE, PIPE_SIZE >> 2):
-        try:
-            fcntl.fcntl(ends[0], _F_SETPIPE_SZ, size)
-            break
-        except OSError:
-            continue
+    if not size_pipe(ends[0], PIPE_SIZE):
+        size_pipe(ends[0], PIPE_SIZE >> 2)
     return ends
+
+
+def size_pipe(pipe: int, size: int) -> bool:
+    """Gives a pipe room for `size` bytes. False where this user may not have so much, or more is in it already."""
+    try:
+        fcntl.fcntl(pipe, _F_SETPIPE_SZ, size)
+    except OSError:
+        return False
+    return True
 
 
 def _pread(path: str, offset: int, count: int) -> bytes:

@@ -195,6 +195,14 @@ def test_a_jail_that_cannot_be_made_fails_with_what_bwrap_said(make_box: Make, p
     assert box.agent.wait(10) == 1
 
 
+def test_an_environment_that_is_too_large_is_a_jail_that_cannot_be_made(make_box: Make, plane: Plane) -> None:
+    box = make_box(env={"HOME": "/home/dev", "LARGE": "x" * 100000}).start()
+    (event,) = plane.wait(lambda: [e for e in plane.events if e["type"] == "failed"])
+    assert "is over 65536" in event["reason"]
+    assert box.agent
+    assert box.agent.wait(10) == 1
+
+
 @pytest.mark.parametrize("change", [{"bwrap": "/no/bwrap"}, {"python": "/no/python"}])
 def test_a_missing_program_fails_with_its_name(make_box: Make, plane: Plane, change: dict[str, str]) -> None:
     make_box(**change).start()
