@@ -1,0 +1,124 @@
+"""One real refusal of each kind, made by the function that makes it in the program: what docs/refusals.md shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from keel.refusal import Ask, Refusal, Retry
+from keel.refusal import Call as CallMend
+from rift.boxes import refusals as boxes
+from rift.boxes.model import Box, OpenCommand
+from rift.commands import refusals as commands
+from rift.names import COMMAND_BYTES
+from rift.people import refusals as people
+from rift.people.model import Membership
+from rift.repos import refusals as repos
+from rift.repos.model import Repo, Watch
+from rift.tasks import refusals as tasks
+from rift.tasks.model import Task
+from rift.wire import refusals as wire
+from rift.wire.mcp.arguments import read_arguments
+from rift.wire.mcp.tools import bash
+
+NOW = datetime(2026, 11, 30, 16, 20, tzinfo=UTC)
+VM = "b-6cc502538eaee2f589cae12f"
+COMMIT = "5d8e2179b569476d0b6dbbc5aecdebc5c57ac59c"
+
+TASK = Task(
+    id="task_t3fbd463", owner="user_ada", name="fix the parser", status="open", secret_sha256=bytes(32),
+    holder="mcp:Claude", held_since=NOW - timedelta(minutes=9), activity_at=NOW - timedelta(minutes=4),
+    created_at=NOW - timedelta(hours=1), closed_at=None,
+)  # fmt: skip
+BOX = Box(
+    id=VM, name="app-main-1", number=1, repo="repo_app", ref="main", commit=COMMIT, task=TASK.id, state="running",
+    failure=None, incarnation=1, epoch=0, token_sha256=None, next_command=13, seen_at=NOW, used_at=NOW, created_at=NOW,
+    ended_at=None, repo_owner="acme", repo_name="app", org="org_ada", network="proxy",
+)  # fmt: skip
+TWIN = replace(BOX, id="b-898104bb591843adcbfc8818")
+OPEN = (OpenCommand(VM, 11, "bash", "npm test", True, NOW), OpenCommand(VM, 12, "bash", "npm start", True, NOW))
+REPO = Repo("repo_app", "org_ada", "acme", "app", "https://example.org/acme/app.git", "proxy", NOW, None, NOW)
+FAILED = Watch(REPO.id, "main", 1, COMMIT, 0, "the checkout could not be made: No space left on device", NOW)
+PERSONAL = Membership("org_ada", "personal", "admin")
+
+
+def _bad_arguments() -> Refusal:
+    refusal = read_arguments(bash.TOOL, {"task": "…", "vm": VM, "command": "make", "timeout": 0, "block_for": 50})
+    assert isinstance(refusal, Refusal)
+    return refusal
+
+
+EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
+    # Tasks
+    "no_handle": tasks.no_handle,
+    "bare_task_id": lambda: tasks.bare_id(TASK.id),
+    "task_unknown": lambda: tasks.unknown(TASK.id),
+    "task_closed": lambda: tasks.closed(TASK),
+    "task_released": lambda: tasks.released(TASK),
+    "task_held": lambda: tasks.stale(TASK),
+    "task_in_use": lambda: tasks.busy(TASK, NOW),
+    "task_name": lambda: tasks.bad_name(200),
+    # Boxes
+    "vm_unknown": lambda: boxes.unknown("app-main-7", BOX),
+    "vm_ambiguous": lambda: boxes.ambiguous(BOX.name, (BOX, TWIN)),
+    "vm_gone": lambda: boxes.gone(replace(BOX, state="destroyed")),
+    "vm_failed": lambda: boxes.failed(replace(BOX, state="failed", failure="its files are gone from the host")),
+    "vm_busy": lambda: boxes.busy(BOX, OPEN),
+    "vm_starting": lambda: boxes.starting(replace(BOX, state="starting")),
+    "vm_full": lambda: boxes.full(BOX, OPEN),
+    "vm_not_member": lambda: boxes.not_member(BOX),
+    # Commands
+    "nul_byte": lambda: commands.nul("rift_bash", "command"),
+    "not_text": lambda: commands.not_text("rift_write", "content"),
+    "too_long": lambda: commands.too_long("rift_bash", "command", 200_000, COMMAND_BYTES),
+    "empty": lambda: commands.empty("rift_read", "path"),
+    "path_outside": commands.climbs,
+    "command_id": lambda: commands.bad_id("app-main-1"),
+    "command_twice": lambda: commands.twice(f"{VM}.11"),
+    "command_boxes": lambda: commands.several_boxes([f"{VM}.11", f"{TWIN.id}.2"], 2),
+    "offset_past_end": lambda: commands.past_end(f"{VM}.11", 9000, 371),
+    # Repositories
+    "no_such_repository": lambda: repos.no_such_repository("acme/ap", ["acme/app"]),
+    "which_repository": lambda: repos.which_repository("app", (REPO, replace(REPO, owner="other"))),
+    "no_such_ref": lambda: repos.no_such_ref(REPO, "mian", 1, ["main"], ["main", "next"]),
+    "ref_not_watched": lambda: repos.not_watched(REPO, "next", True, "personal", ["main"]),
+    "watched_ref_gone": lambda: repos.no_head(REPO, "next", True, "personal"),
+    "head_failed": lambda: repos.failed_head(REPO, FAILED, True, "personal", 42),
+    "warm_out_of_range": lambda: repos.warm_out_of_range("acme/app", "main", 500),
+    "needs_admin": lambda: people.needs_admin(
+        "acme", repos.spelled(CallMend("rift_watch", {"repo": "acme/app", "ref": "next", "warm": 1}))
+    ),
+    "no_such_org": lambda: people.no_such_org("acme", (PERSONAL,)),
+    # Any tool
+    "bad_arguments": _bad_arguments,
+    "no_answer": lambda: wire.no_answer(Retry(5), tool="rift_repos", seconds=53, request="r-0c1d2e3f4a5b"),
+    "internal_error": lambda: wire.internal_error(
+        Ask("the person who runs this Rift", "the request id finds the failure in its log"),
+        request="r-0c1d2e3f4a5b",
+    ),
+    # The command line
+    "bad_email": lambda: people.bad_email("ada@"),
+    "user_exists": lambda: people.user_exists("ada@example.com"),
+    "no_such_user": lambda: people.no_such_user("grace@example.com"),
+    "no_admin": people.no_admin,
+    "bad_client": people.bad_client,
+    "no_such_token": lambda: people.no_such_token("tok_abc123"),
+    "bad_repository_name": lambda: repos.bad_name("app"),
+    "bad_repository_origin": lambda: repos.bad_origin("ext::sh -c id", "git's remote helpers are not used"),
+    "repo_host": lambda: repos.bad_host("https://example.org/", "acme/app"),
+    "repository_exists": lambda: repos.exists(REPO, "personal", REPO.url),
+    "cannot_fetch": lambda: repos.cannot_fetch("acme/app", REPO.url, "repository not found"),
+    "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
+}  # fmt: skip
+"""By code. tests/unit/docs holds it equal to the catalogue."""
+
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "tasks": ("no_handle", "task_name"),
+    "boxes": ("vm_unknown", "vm_not_member"),
+    "commands": ("nul_byte", "offset_past_end"),
+    "repositories": ("no_such_repository", "no_such_org"),
+    "any": ("bad_arguments", "internal_error"),
+    "terminal": ("bad_email", "no_such_added_repository"),
+}
+"""The page's parts: the first and the last code of each, in the order above."""
