@@ -30,7 +30,7 @@ TRIES = 3
 UNHEARD = timedelta(seconds=30)
 """An agent speaks at least every 25 s; one unheard for longer is looked at."""
 TOO_LONG = timedelta(seconds=120)
-"""A box that is still starting after this long, with its agent there, has failed."""
+"""A box whose start began so long ago, with its agent there, has failed."""
 
 
 def register(jobs: Jobs[Deps]) -> None:
@@ -51,7 +51,7 @@ async def start(deps: Deps, box: str) -> None:
         return
     presence = await deps.boxes.inspect(box)
     if presence.state in ("running", "parked") and presence.incarnation == found.incarnation:
-        if deps.clock.now() - found.created_at > TOO_LONG:
+        if deps.clock.now() - found.used_at > TOO_LONG:
             await _fail(deps, found, "its agent runs, but its jail did not come up in two minutes")
         return
     if found.incarnation >= TRIES:

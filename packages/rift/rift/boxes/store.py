@@ -124,10 +124,11 @@ async def insert(
 
 
 async def begin(tx: Tx, id: str, token_sha256: bytes, now: datetime) -> None:
-    """A new incarnation: the next number, a token of its own, a new epoch."""
+    """A new incarnation: the next number, a token of its own, a new epoch. A box that starts is in use from now on."""
     await tx.run(
         """
-        UPDATE boxes SET incarnation = incarnation + 1, epoch = epoch + 1, token_sha256 = %(token)s, seen_at = %(now)s
+        UPDATE boxes SET incarnation = incarnation + 1, epoch = epoch + 1, token_sha256 = %(token)s, seen_at = %(now)s,
+                         used_at = CASE state WHEN 'starting' THEN greatest(used_at, %(now)s) ELSE used_at END
         WHERE id = %(id)s
         """,
         {"id": id, "token": token_sha256, "now": now},
@@ -174,14 +175,6 @@ async def power(tx: Tx, id: str, state: str, now: datetime) -> None:
 async def used(tx: Tx, id: str, now: datetime) -> None:
     """A call on the box: its parking clock starts again."""
     await tx.run("UPDATE boxes SET used_at = %(now)s WHERE id = %(id)s AND used_at < %(now)s", {"id": id, "now": now})
-
-
-async def seen(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
-    """Its agent was heard."""
-    await tx.run(
-        "UPDATE boxes SET seen_at = %(now)s WHERE id = %(id)s AND incarnation = %(incarnation)s AND seen_at < %(now)s",
-        {"id": id, "incarnation": incarnation, "now": now},
-    )
 
 
 async def start_destroying(tx: Tx, id: str) -> bool:
@@ -241,18 +234,24 @@ async def lose_commands(tx: Tx, box: str, reason: str, now: datetime) -> None:
 
 
 async def to_look_at(tx: Tx, silent_before: datetime, idle_before: datetime) -> dict[str, list[str]]:
-    """What upkeep should look at, by what it should do: `start`, `destroy`, `revive`, `park`, `orphan`."""
+    """What upkeep should look at, by what it should do: `start`, `destroy`, `revive`, `park`, `orphan`.
+
+    Orphans are boxes of a closed task, of an owner who is no longer in the box's organization, and warm ones that
+    failed.
+    """
     rows = await tx.rows(
         """
         SELECT b.id, CASE
             WHEN b.state = 'destroying' THEN 'destroy'
             WHEN b.state IN ('starting', 'running', 'parked', 'failed') AND t.status = 'closed' THEN 'orphan'
             WHEN b.state = 'failed' AND b.task IS NULL THEN 'orphan'
+            WHEN b.task IS NOT NULL AND b.state <> 'destroying' AND m.role IS NULL THEN 'orphan'
             WHEN b.state = 'starting' THEN 'start'
             WHEN b.state = 'running' AND b.seen_at < %(silent)s THEN 'revive'
             WHEN b.state = 'running' AND b.task IS NOT NULL AND b.used_at <= %(idle)s THEN 'park'
         END AS what
-        FROM boxes b LEFT JOIN tasks t ON t.id = b.task
+        FROM boxes b JOIN repos r ON r.id = b.repo LEFT JOIN tasks t ON t.id = b.task
+                     LEFT JOIN members m ON m.org = r.org AND m.user_id = t.owner
         WHERE b.state <> 'destroyed'
         """,
         {"silent": silent_before, "idle": idle_before},

@@ -1,0 +1,137 @@
+"""Rules of boxes that a story shows best: how long a start may take, what survives a failure, who loses what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.behaviour.machines.harness import Place
+
+from keel.refusal import Refusal
+from rift.agents import actions as agents
+from rift.agents.model import Up
+from rift.boxes import jobs as box_jobs
+from rift.boxes.model import Box
+from rift.commands.model import Answer
+from rift.drivers.boxes.protocol import DriverError
+
+
+async def started(rift: Place, task: str) -> str:
+    """A box that nobody has started yet."""
+    box = await rift.new_box(task)
+    assert isinstance(box, Box)
+    return box.id
+
+
+async def test_a_start_has_two_minutes_from_when_it_began_however_long_it_waited(rift: Place) -> None:
+    box = await started(rift, (await rift.open_task()).handle)
+    rift.clock.advance(timedelta(minutes=10))  # nobody worked
+    await rift.work()
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "starting"
+    rift.clock.advance(120)
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "starting"
+    rift.clock.advance(1)
+    await rift.upkeep()
+    after = await rift.box(box)
+    assert (after.state, after.incarnation) == ("failed", 1)
+    assert "did not come up in two minutes" in (after.failure or "")
+
+
+async def test_a_box_whose_agent_dies_before_its_jail_is_up_is_started_three_times(rift: Place) -> None:
+    box = await started(rift, (await rift.open_task()).handle)
+    await rift.work()
+    for incarnation in (1, 2, 3):
+        after = await rift.box(box)
+        assert (after.state, after.incarnation) == ("starting", incarnation)
+        await rift.driver.kill_agent(box)
+        await rift.upkeep()
+    after = await rift.box(box)
+    assert (after.state, after.failure) == ("failed", "it was started 3 times and did not come up")
+
+
+async def test_a_start_that_the_driver_refuses_fails_the_box_with_the_whole_reason(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    reason = "no space left on device\n" * 50
+    rift.driver.fail_starts.append(reason)
+    box = await started(rift, task)
+    await rift.work()
+    assert (await rift.box(box)).failure == reason
+    refused = await rift.bash(task, box)
+    assert isinstance(refused, Refusal)
+    assert reason in refused.sentence
+
+
+async def test_a_destruction_that_fails_is_tried_again_until_nothing_is_left(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    rift.driver.fail_destroy.append("busy")
+    await rift.destroy(task, box)
+    with pytest.raises(DriverError):
+        await rift.work()
+    assert (await rift.box(box)).state == "destroying"
+    assert await rift.driver.inventory() == [box]
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "destroyed"
+    assert await rift.driver.inventory() == []
+
+
+async def test_a_task_that_closes_itself_takes_its_boxes_along(rift: Place) -> None:
+    task = await rift.open_task()
+    box = (await rift.running_box(task.handle)).id
+    rift.clock.advance(timedelta(hours=4))
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "destroyed"
+    assert (await rift.task(task.task.id)).status == "closed"
+    assert await rift.driver.inventory() == []
+
+
+async def test_who_left_an_organization_loses_its_boxes_at_the_next_upkeep(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    warm = {one.id for one in await rift.warm(1)}
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "running"
+    async with rift.deps.db.tx() as tx:
+        await tx.run("DELETE FROM members WHERE user_id = %(ada)s", {"ada": rift.ada.user})
+    refused = await rift.bash(task, box)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "vm_not_member"
+    await rift.upkeep()
+    assert (await rift.box(box)).state == "destroyed"
+    assert {one.id for one in await rift.all_boxes() if one.state == "running"} == warm
+
+
+async def test_a_box_whose_agent_died_while_it_was_parked_is_started_anew_by_the_next_command(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    rift.driver.files(box)["/home/dev/app/notes"] = b"kept"
+    assert isinstance(await rift.suspend(task, box), Box)
+    await rift.driver.kill_agent(box)
+    assert isinstance(await rift.bash(task, box), Answer)
+    await rift.work()
+    after = await rift.box(box)
+    assert (after.state, after.incarnation) == ("running", 2)
+    assert await agents.events(rift.deps, rift.agent(box), [Up()])
+    work = await rift.poll(rift.agent(box))
+    assert work is not None
+    assert [one["n"] for one in work.commands] == [1]  # nobody took it before, so it is not lost
+    assert rift.driver.files(box)["/home/dev/app/notes"] == b"kept"
+
+
+async def test_a_box_whose_files_are_gone_from_the_host_has_failed_and_says_so(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    await rift.driver.destroy(box)
+    await box_jobs.revive(rift.deps, box)
+    assert (await rift.box(box)).failure == "its files are gone from the host"
+
+
+async def test_what_a_host_has_of_boxes_that_should_not_be_there_is_swept(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    async with rift.deps.db.tx() as tx:
+        await tx.run("UPDATE boxes SET state = 'destroyed', ended_at = now() WHERE id = %(id)s", {"id": box})
+    await box_jobs.sweep(rift.deps)
+    assert await rift.driver.inventory() == []
