@@ -155,3 +155,17 @@ async def test_an_agent_that_was_unheard_for_a_minute_loses_its_commands_until_i
     assert work.stops == (1,)
     back = (await read(rift, task, f"{box}.1")).report
     assert (back.reason, back.ended) == ("running; a stop is requested", False)
+
+
+async def test_a_picture_that_fits_its_tail_is_read_with_the_box_parked(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    small, large = b"\x89PNG" + b"s" * 100, b"\x89PNG" + b"l" * 9000
+    for n, picture in ((1, small), (2, large)):
+        await rift.bash(task, box)
+        await tell(rift, box, End(n, 0, None, len(picture), picture[-8192:], "image/png"))
+    assert isinstance(await rift.suspend(task, box), Box)
+    fits, waits = await read(rift, task, f"{box}.1"), await read(rift, task, f"{box}.2")
+    assert (fits.image, fits.piece.output, fits.unread) == (small, "", False)
+    assert (waits.image, waits.piece.output, waits.piece.lacking) == (None, "", (0, len(large)))
+    assert (waits.piece.why, waits.unread) == ("parked", False)

@@ -17,7 +17,7 @@ from rift.boxes.actions import Progress
 from rift.boxes.decide import decide_command
 from rift.boxes.refusals import full
 from rift.commands import refusals, store
-from rift.commands.decide import AskBox, Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
+from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
 from rift.commands.model import Answer, Command, CommandId, End, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
@@ -275,16 +275,12 @@ async def _piece(
     if command is None:
         return Piece("", 0, 0), None
     source = decide_bytes(command, offset, _reach(deps, command))
+    if command.media is not None and not isinstance(source, Refusal) and offset != command.size:
+        return await _picture(deps, command, deadline)
     if isinstance(source, Piece | Refusal):
         return source, None
-    if isinstance(source, Tail) and command.media is None:
-        size = command.size or 0
-        return decide_piece(offset, offset, size, source.data, at_most, ended=True), None
-    assert isinstance(source, AskBox | Tail)
-    if command.media is not None and _reach(deps, command) == "awake":
-        answer = await _ask(deps, command, 0, IMAGE_BYTES, deadline)
-        size = command.size or 0
-        return Piece("", size, size), _data(answer) if answer else None
+    if isinstance(source, Tail):
+        return decide_piece(offset, offset, command.size or 0, source.data, at_most, ended=True), None
     answer = await _ask(deps, command, offset, at_most, deadline)
     if answer is None:
         return Piece("", offset, command.size or offset, None, "silent"), None
@@ -294,6 +290,19 @@ async def _piece(
     if offset > size:
         return refusals.past_end(str(command.id), offset, size), None
     return decide_piece(offset, max(first, offset), size, _data(answer), at_most, command.ended), None
+
+
+async def _picture(deps: Deps, command: Command, deadline: Deadline) -> tuple[Piece, bytes | None]:
+    """A picture, whole or not at all: from its tail if that is all of it, else from the box."""
+    size, tail, reach = command.size or 0, command.tail or b"", _reach(deps, command)
+    if len(tail) == size:
+        return Piece("", size, size), tail
+    if reach == "awake":
+        answer = await _ask(deps, command, 0, IMAGE_BYTES, deadline)
+        if answer is not None and len(_data(answer)) == size:
+            return Piece("", size, size), _data(answer)
+        return Piece("", 0, size, (0, size), "silent" if answer is None else "gone"), None
+    return Piece("", 0, size, (0, size), reach), None
 
 
 async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline: Deadline) -> dict[str, object] | None:
