@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,7 +44,7 @@ def test_bytes_are_told_from_text(data: bytes, text: bool) -> None:
     assert files.is_text(data) is text
 
 
-def serve(*answers: bytes) -> str:
+def serve(*answers: bytes, wrap: ssl.SSLContext | None = None) -> str:
     """A server that gives these bytes, one for each connection, and then closes it."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -49,9 +52,9 @@ def serve(*answers: bytes) -> str:
         with listener:
             for answer in answers:
                 sock, _ = listener.accept()
-                with sock:
-                    sock.recv(65536)
-                    sock.sendall(answer)
+                with suppress(OSError), sock, wrap.wrap_socket(sock, server_side=True) if wrap else sock as spoken:
+                    spoken.recv(65536)
+                    spoken.sendall(answer)
 
     threading.Thread(target=run, daemon=True).start()
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -87,6 +90,28 @@ def test_what_is_no_answer_is_an_error_and_never_another_one(answer: bytes) -> N
 def test_nobody_there_is_an_error() -> None:
     with pytest.raises(Unreachable):
         Connection("http://127.0.0.1:1", "t").post("/x", {}, 5)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="a certificate is made by openssl")
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_server_far_away_is_spoken_to_encrypted_and_only_if_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*make.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    port = int(serve(good(), wrap=context).rpartition(":")[2])
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    connection = Connection(f"https://localhost:{port}", "t")
+    if trusted:
+        assert connection.post("/x", {}, 5) == (200, {"a": 1})
+    else:
+        with pytest.raises(Unreachable):
+            connection.post("/x", {}, 5)
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
