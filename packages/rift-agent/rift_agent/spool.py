@@ -29,9 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Spool:
-    """The output of one command. `first` ≤ `size` are byte offsets; `full` is true once the disk had no room for a
-    byte of it.
-    """
+    """The output of one command. `first` ≤ `size` are byte offsets; `full`: the disk once had no room for it."""
 
     __slots__ = ("_fd", "_folder", "_lost", "_segments", "first", "full", "n", "open", "size")
 
@@ -52,9 +50,7 @@ class Spool:
         return self.size - self.first
 
     def adopt(self, segments: dict[int, int]) -> None:
-        """Takes over files an older incarnation left: {where each begins: its length}. Only the last unbroken run
-        counts.
-        """
+        """Takes over an older incarnation's files, {where each begins: its length}: the last unbroken run of them."""
         self.open = False
         self._segments = sorted(segments)
         self.size = self._segments[-1] + segments[self._segments[-1]]

@@ -162,7 +162,8 @@ class Uplink:
                 say(f"an event was refused as malformed: {str(events[0])[:500]}")
             if status in (200, MALFORMED):
                 with self._lock:
-                    self._known -= {event["n"] for event in events if event["type"] == "ended"}
+                    if status == 200:  # else it stays known: forgotten, it would be handed out again and again
+                        self._known -= {event["n"] for event in events if event["type"] == "ended"}
                     self._unsent -= len(events)
                 self._deliver("sent", None)
                 return True
@@ -173,9 +174,7 @@ class Uplink:
             pause = min(pause * 2, LAST_PAUSE)
 
     def _guard(self, work: Callable[[], None]) -> None:
-        """A mistake in a thread must not leave an agent that looks alive: it is written down and the work begins
-        again.
-        """
+        """A mistake in a thread must not leave an agent that only looks alive: it is said, and the work goes on."""
         while True:
             try:
                 return work()
