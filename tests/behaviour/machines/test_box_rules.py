@@ -12,7 +12,7 @@ from rift.agents import actions as agents
 from rift.agents.model import Up
 from rift.boxes import jobs as box_jobs
 from rift.boxes.model import Box
-from rift.commands.model import Answer
+from rift.commands.model import Answer, End
 from rift.drivers.boxes.protocol import DriverError
 
 
@@ -135,3 +135,69 @@ async def test_what_a_host_has_of_boxes_that_should_not_be_there_is_swept(rift: 
         await tx.run("UPDATE boxes SET state = 'destroyed', ended_at = now() WHERE id = %(id)s", {"id": box})
     await box_jobs.sweep(rift.deps)
     assert await rift.driver.inventory() == []
+
+
+async def test_a_command_that_waited_for_a_box_that_failed_did_not_run(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = await started(rift, task)
+    assert isinstance(await rift.bash(task, box), Answer)
+    rift.driver.fail_starts.append("no disk")
+    await rift.work()
+    got = await rift.output(task, (f"{box}.1", 0))
+    assert isinstance(got, list)
+    assert (got[0].report.status, got[0].report.reason) == ("did not run", "the box failed: no disk")
+
+
+async def test_a_box_is_reached_through_the_task_that_holds_it_alone(rift: Place) -> None:
+    mine, other = (await rift.open_task()).handle, (await rift.open_task()).handle
+    theirs = (await rift.open_task(rift.bob)).handle
+    box = (await rift.running_box(mine)).id
+    assert isinstance(await rift.bash(mine, box), Answer)
+    for task, who in ((other, rift.ada), (theirs, rift.bob)):
+        refused = [
+            await rift.bash(task, box, who=who),
+            await rift.suspend(task, box, who),
+            await rift.destroy(task, box, who),
+            await rift.output(task, (f"{box}.1", 0), who=who),
+            await rift.stop(task, f"{box}.1", who),
+        ]
+        codes = [one.code for one in refused if isinstance(one, Refusal)]
+        assert codes == ["vm_unknown", "vm_unknown", "vm_unknown", "command_id", "command_id"]
+    (row,) = await rift.rows("SELECT state, stop_wanted FROM commands")
+    assert row == {"state": "queued", "stop_wanted": False}
+    assert (await rift.box(box)).state == "running"
+
+
+async def test_three_rounds_of_parking_and_resuming_keep_the_incarnation_and_the_files(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    rift.driver.files(box)["/home/dev/app/notes"] = b"kept"
+    for n in (1, 2, 3):
+        parked = await rift.suspend(task, box)
+        assert isinstance(parked, Box)
+        assert (parked.state, parked.epoch) == ("parked", 2 * n)
+        assert (await rift.driver.inspect(box)).state == "parked"
+        again = await rift.suspend(task, box)
+        assert isinstance(again, Box)
+        assert again.epoch == parked.epoch
+        assert isinstance(await rift.bash(task, box), Answer)
+        assert (await rift.driver.inspect(box)).state == "running"
+        assert await rift.poll(rift.agent(box))
+        assert await agents.events(rift.deps, rift.agent(box), [End(n, 0, None, 0, b"")])
+    after = await rift.box(box)
+    assert (after.state, after.incarnation, after.epoch) == ("running", 1, 7)
+    assert rift.driver.files(box)["/home/dev/app/notes"] == b"kept"
+
+
+async def test_reading_and_stopping_count_as_use_and_resume_nothing(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    assert isinstance(await rift.bash(task, box), Answer)
+    assert await rift.poll(rift.agent(box))
+    assert await agents.events(rift.deps, rift.agent(box), [End(1, 0, None, 0, b"")])
+    assert isinstance(await rift.suspend(task, box), Box)
+    for call in (rift.output(task, (f"{box}.1", 0)), rift.stop(task, f"{box}.1")):
+        rift.clock.advance(60)
+        assert not isinstance(await call, Refusal)
+        after = await rift.box(box)
+        assert (after.state, after.used_at) == ("parked", rift.clock.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -43,6 +44,9 @@ ELSEWHERE = {
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""
+
+NOT_IN_THE_ROW = {"bad_arguments", "offset_past_end"}
+"""Decided before any action begins, or after its row is written: by what the box says when it is asked."""
 
 Produced = AsyncIterator[object]
 
@@ -202,9 +206,12 @@ async def produced(rift: Place) -> list[Refusal]:
     return found
 
 
-async def test_every_refusal_is_produced_and_every_mend_is_a_call_that_can_be_made(rift: Place) -> None:
+async def test_every_refusal_is_produced_and_recorded_and_every_mend_is_a_call_that_can_be_made(rift: Place) -> None:
     found = await produced(rift)
     assert {refused.code for refused in found} | set(ELSEWHERE) == catalogue()
+    rows = await rift.rows("SELECT outcome FROM ledger WHERE outcome <> 'ok'")
+    recorded = Counter(row["outcome"] for row in rows)
+    assert recorded == Counter(refused.code for refused in found if refused.code not in NOT_IN_THE_ROW)
     handle = (await rift.open_task()).handle
     for refused in found:
         assert refused.sentence
