@@ -59,7 +59,7 @@ async def answer(deps: Deps, agent: Agent, id: str, first: int, size: int | None
 async def _tell(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | None, *, certain: bool) -> Work | None:
     if not certain:
         async with deps.db.look() as tx:
-            found = await commands.news(tx, deps, agent.box, agent.incarnation, agent.token_sha256)
+            found = await commands.news(tx, deps, agent.box, agent.incarnation, agent.token_sha256, told)
         if found is None:
             return None
         now, something = found

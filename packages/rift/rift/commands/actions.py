@@ -31,6 +31,8 @@ STOP_SECONDS = 10.0
 HEARD_EVERY = timedelta(seconds=5)
 """An agent that says nothing new is noted this often."""
 STOPPED_EARLY = "stopped by rift_stop before it started"
+FAR = 2**62
+"""An offset past the end of anything, which the database can still hold."""
 IMAGE_BYTES = 1024 * 1024
 """The largest image that rift_read gives."""
 
@@ -158,9 +160,11 @@ async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, pro
     return Answer(report, Piece("", 0, (command.size if command else 0) or 0), command.kind if command else "bash")
 
 
-async def news(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes) -> tuple[tuple[int, bool], bool] | None:
+async def news(
+    tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, told: Told
+) -> tuple[tuple[int, bool], bool] | None:
     """Whether there may be something to tell a box's agent, cheaply: its power, and that. None when it is over."""
-    found = await store.news(tx, box, incarnation, token, deps.clock.now() - HEARD_EVERY)
+    found = await store.news(tx, box, incarnation, token, told, deps.clock.now() - HEARD_EVERY)
     return ((found[1], found[0] == "parked"), found[2]) if found else None
 
 
@@ -311,7 +315,7 @@ async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline
     limit = deadline.sooner(ASK_SECONDS)
     with deps.signals.on(f"ask:{id}") as signal:
         async with deps.db.tx() as tx:
-            await store.ask(tx, id, command.box, command.n, offset, at_most, deps.clock.now())
+            await store.ask(tx, id, command.box, command.n, min(offset, FAR), at_most, deps.clock.now())
             await tx.notify(f"agent:{command.box}")
         while True:
             async with deps.db.tx() as tx:

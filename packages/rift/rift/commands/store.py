@@ -8,7 +8,7 @@ from typing import Any
 
 from keel.db import Tx
 from rift.boxes.model import State
-from rift.commands.model import Command, End
+from rift.commands.model import Command, End, Told
 from rift.names import OPEN_COMMANDS, TAILS_KEPT
 
 _COMMAND = """
@@ -106,24 +106,32 @@ async def expire(tx: Tx, before: datetime, reason: str, now: datetime) -> list[t
 
 
 async def news(
-    tx: Tx, box: str, incarnation: int, token_sha256: bytes, heard_before: datetime
+    tx: Tx, box: str, incarnation: int, token_sha256: bytes, told: Told, heard_before: datetime
 ) -> tuple[State, int, bool] | None:
     """Whether there may be something to tell an agent, looked at without changing anything: state, epoch, and that.
 
-    None when that agent is over. "Something" is a command or a question of its box that is open, or that the agent
-    has not been heard since `heard_before`.
+    None when that agent is over. "Something" is an open command or a stop that it was not told, a question of its
+    box, or that the agent has not been heard since `heard_before`.
     """
     row = await tx.row(
         """
         SELECT state, epoch,
                seen_at < %(heard)s
-               OR EXISTS (SELECT FROM commands WHERE box = b.id AND state IN ('queued', 'claimed'))
+               OR EXISTS (SELECT FROM commands WHERE box = b.id AND state IN ('queued', 'claimed')
+                          AND (n <> ALL(%(known)s) OR stop_wanted AND n <> ALL(%(stopping)s)))
                OR EXISTS (SELECT FROM asks WHERE box = b.id AND NOT answered) AS something
         FROM boxes b
         WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
           AND state IN ('starting', 'running', 'parked')
         """,
-        {"box": box, "incarnation": incarnation, "token": token_sha256, "heard": heard_before},
+        {
+            "box": box,
+            "incarnation": incarnation,
+            "token": token_sha256,
+            "known": list(told.known),
+            "stopping": list(told.stopping),
+            "heard": heard_before,
+        },
     )
     return (row["state"], row["epoch"], row["something"]) if row else None
 
