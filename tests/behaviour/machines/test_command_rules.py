@@ -7,6 +7,7 @@ import contextvars
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.behaviour.machines.harness import Place, silent
 
 from keel.refusal import Refusal
@@ -169,3 +170,31 @@ async def test_a_picture_that_fits_its_tail_is_read_with_the_box_parked(rift: Pl
     assert (fits.image, fits.piece.output, fits.unread) == (small, "", False)
     assert (waits.image, waits.piece.output, waits.piece.lacking) == (None, "", (0, len(large)))
     assert (waits.piece.why, waits.unread) == ("parked", False)
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "\ud800", "b-\n", "", "x" * 10_000, "\u202e"])
+async def test_a_word_that_no_vm_can_have_is_refused_like_any_other(rift: Place, odd: str) -> None:
+    task = (await rift.open_task()).handle
+    await rift.running_box(task)
+    vms = [await rift.bash(task, odd), await rift.suspend(task, odd), await rift.destroy(task, odd)]
+    assert [one.code for one in vms if isinstance(one, Refusal)] == ["vm_unknown"] * 3
+    ids = [await rift.stop(task, f"{odd}.1"), await rift.output(task, (f"{odd}.1", 0))]
+    assert [one.code for one in ids if isinstance(one, Refusal)] == ["command_id"] * 2
+
+
+async def test_an_offset_beyond_all_measure_is_past_the_end_once_the_box_says_how_much_there_is(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    await rift.bash(task, box)
+    assert await rift.poll(rift.agent(box))
+    patient = replace(rift.deps, clock=FakeClock(rift.clock.now()))
+    call = commands.output(patient, rift.act(), Deadline(patient.clock, 53), task, [(f"{box}.1", 10**400)], 0, silent)
+
+    async def answer() -> None:
+        while not (work := await rift.poll(rift.agent(box), 1)) or not work.asks:
+            await asyncio.sleep(0)
+        assert await agents.answer(rift.deps, rift.agent(box), str(work.asks[0]["id"]), 0, 7, b"")
+
+    refused, _ = await asyncio.gather(call, answer())
+    assert isinstance(refused, Refusal)
+    assert refused.code == "offset_past_end"

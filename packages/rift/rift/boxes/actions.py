@@ -154,7 +154,7 @@ async def suspend(deps: Deps, act: Act, task: str, vm: str) -> Box | Refusal:
 
 async def pick(tx: Tx, deps: Deps, row: Row, caller: Caller, task: Task, vm: str) -> Box | Refusal:
     """The box of the task that an id or a name means, locked, if the caller is still in its organization."""
-    found = await store.find_for(tx, vm, task.id, caller.user)
+    found = await store.find_for(tx, vm, task.id, caller.user) if vm.isprintable() else None
     if found is None:  # not an id: a name, or nothing
         chosen = decide_pick(vm, await store.of_task(tx, task.id))
         if isinstance(chosen, Refusal):
