@@ -1,0 +1,36 @@
+"""The tools there are, beside the page that is the whole surface."""
+
+from __future__ import annotations
+
+import re
+
+from tests.behaviour.manifest import TOOLS_PAGE, sentences
+
+from rift.wire.mcp.tools import TOOLS
+
+BY_NAME = {tool.name: tool for tool in TOOLS}
+ON_THE_PAGE = re.compile(r"^• (rift_\w+)", re.MULTILINE)
+
+
+def test_every_tool_is_on_the_page_and_what_is_missing_of_it_is_told_as_later() -> None:
+    page = ON_THE_PAGE.findall(TOOLS_PAGE.read_text())
+    later = {name for one in sentences(TOOLS_PAGE) if one.later for name in re.findall(r"^rift_\w+", one.text)}
+    assert set(BY_NAME) <= set(page)
+    assert set(page) - set(BY_NAME) <= later
+    assert [name for name in page if name in BY_NAME] == [tool.name for tool in TOOLS]
+
+
+def test_a_tools_arguments_are_those_of_the_page_in_its_order() -> None:
+    for line in TOOLS_PAGE.read_text().splitlines():
+        found = re.match(r"• (rift_\w+)((?: [\w?]+,?)*) —", line)
+        if found and found[1] in BY_NAME:
+            schema = BY_NAME[found[1]].input_schema
+            told = [f"{name}{'' if name in schema.get('required', ()) else '?'}" for name in schema["properties"]]
+            assert told == re.findall(r"[\w?]+", found[2]), found[1]
+
+
+def test_the_advice_to_agents_stands_in_the_descriptions() -> None:
+    assert "A running VM costs money, so park each one you are not using" in BY_NAME["rift_vm_suspend"].description
+    assert "Destroy a VM made for a short job" in BY_NAME["rift_vm_destroy"].description
+    assert "do not send it again" in BY_NAME["rift_bash"].description
+    assert "until every command ended and its output is read" in BY_NAME["rift_output"].description
