@@ -53,5 +53,12 @@ def everywhere(
 
 
 def main() -> None:
-    """The entry point of `rift`."""
-    app()
+    """The entry point of `rift`. A fault of ours is one sentence too, unless -v asks for all of it."""
+    try:
+        app()
+    except Exception as error:
+        if logging.getLogger().isEnabledFor(logging.INFO):
+            raise
+        told = " ".join(str(error).split()) or "no more is known"
+        print(f"rift: a fault: {type(error).__name__}: {told}. `rift -v ...` tells where.", file=sys.stderr)
+        sys.exit(1)

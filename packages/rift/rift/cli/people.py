@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, said, with_system
+from rift.cli.place import DataOption, JsonOption, find, said, with_system
 
 users = typer.Typer(help="The people of this Rift.", no_args_is_help=True)
 tokens = typer.Typer(help="The tokens that people's MCP clients carry.", no_args_is_help=True)
@@ -15,18 +15,21 @@ tokens = typer.Typer(help="The tokens that people's MCP clients carry.", no_args
 
 @users.command("add")
 def add_user(
-    email: Annotated[str, typer.Argument(help="Their email address.")],
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")],
     admin: Annotated[bool, typer.Option("--admin", help="Make them a platform admin.")] = False,
     data: DataOption = None,
 ) -> None:
-    """Make an account, with an organization of its own.
+    """Make an account.
+
+    With an organization of its own.
 
     Example: rift user add ada@example.com --admin
     """
     from rift.people import actions
 
     user = said(with_system(data, lambda deps: actions.add_user(deps, email, admin)))
-    print(f"{user.email} has an account. `rift token new --user {user.email} --client Claude` makes a token.")
+    spelled = find(data).spelled(f"token new --user {user.email} --client Claude")
+    print(f"{user.email} has an account. `{spelled}` makes a token.")
 
 
 @users.command("ls")
@@ -57,11 +60,15 @@ def list_users(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @tokens.command("new")
 def new_token(
-    user: Annotated[str, typer.Option("--user", help="Whose token: their email address.")],
-    client: Annotated[str, typer.Option("--client", help="The client that will carry it, such as Claude.")],
+    user: Annotated[str, typer.Option("--user", metavar="EMAIL", help="Whose token: their email address.")],
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="The client that will carry it, such as Claude.")
+    ],
     data: DataOption = None,
 ) -> None:
-    """Make a token; it is printed once, as the last word. Tasks show their holder as mcp:CLIENT.
+    """Make a token.
+
+    It is printed once, as the last word. Tasks show their holder as mcp:NAME.
 
     Example: rift token new --user ada@example.com --client Claude
     """
@@ -73,11 +80,13 @@ def new_token(
 
 @tokens.command("ls")
 def list_tokens(
-    user: Annotated[str | None, typer.Option("--user", help="Only this person's.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="EMAIL", help="Only this person's.")] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List tokens: id, person, client, when made and used. Secrets are not kept.
+    """List the tokens.
+
+    With id, person, client and last use. Secrets are not kept.
 
     Example: rift token ls --user ada@example.com
     """
@@ -101,15 +110,19 @@ def list_tokens(
     if not rows:
         print("No tokens yet. `rift token new --user EMAIL --client NAME` makes one.")
     for row in rows:
-        state = "revoked" if row["revoked_at"] else f"last used {row['used_at'] or 'never'}"
+        used = f"last used {row['used_at']}" if row["used_at"] else "never used"
+        state = "revoked" if row["revoked_at"] else used
         print(f"{row['id']}  {row['user']}  mcp:{row['client']}  {state}")
 
 
 @tokens.command("revoke")
 def revoke_token(
-    id: Annotated[str, typer.Argument(help="The token's id, as `rift token ls` shows it.")], data: DataOption = None
+    id: Annotated[str, typer.Argument(metavar="ID", help="The token's id, as `rift token ls` shows it.")],
+    data: DataOption = None,
 ) -> None:
-    """End a token: its next call is refused.
+    """End a token.
+
+    Its next call is refused.
 
     Example: rift token revoke tok_abc123
     """

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -19,6 +18,8 @@ import typer
 
 from keel.postgres import EmbeddedPostgres, PostgresError
 from keel.refusal import Ask, Call, Refusal
+from rift.cli.holding import hold, holder
+from rift.people.model import OPERATOR
 
 if TYPE_CHECKING:  # what only some commands need is imported by them, so that `rift --help` is quick
     from rift.deps import Deps
@@ -28,7 +29,9 @@ Result = TypeVar("Result")
 
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", envvar="RIFT_DATA", help="The data folder of the system.", show_default=False),
+    typer.Option(
+        "--data", metavar="DIR", envvar="RIFT_DATA", help="The data folder of the system.", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -73,49 +76,56 @@ class Place:
         return EmbeddedPostgres(self.data).url(f"rift_{role}")
 
     def start_database(self) -> bool:
-        """Have the embedded database running; whether it was not running before."""
+        """Have the embedded database running; whether it was not running before. Exits when it does not start."""
         postgres = self.postgres
         if postgres is None or postgres.running():
             return False
-        postgres.start()
+        note("Starting the database …")
+        try:
+            postgres.start()
+        except PostgresError as error:
+            fail(str(error))
         return True
 
     def running(self) -> dict[str, Any] | None:
         """What serves this data now: `pid`, `url`; None when nothing does."""
-        with (self.data / "rift.lock").open("a+") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                text = lock.read()
-                return json.loads(text) if text else {"pid": None, "url": "an address it has not told yet"}
-            return None
+        told = holder(self.data / "rift.lock")
+        return told and {"url": "starting or stopping", **told}
+
+    def workers(self) -> list[int]:
+        """The process ids of the `rift worker`s of this data."""
+        found = [holder(path) for path in (self.data / "workers").glob("*.lock")]
+        return [told["pid"] for told in found if told and told["pid"]]
 
     @contextmanager
     def held(self, **told: object) -> Iterator[None]:
         """Be the one process that serves this data. Exits with where the other one is when there is one."""
-        with (self.data / "rift.lock").open("a+") as lock:
+        with ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                stack.enter_context(hold(self.data / "rift.lock", **told))
             except BlockingIOError:
-                lock.seek(0)
-                other = json.loads(lock.read() or "{}")
-                where = f"{other.get('url', 'starting')} (process {other.get('pid', '?')})"
+                other = self.running() or {"url": "starting or stopping", "pid": None}
+                where = other["url"] + (f" (process {other['pid']})" if other["pid"] else "")
                 fail(
                     f"Rift already runs on {self.data}: {where}. "
-                    f"`rift down --data {self.data}` stops it; another --data runs a second one."
+                    f"`{self.spelled('down')}` stops it; another --data runs a second one."
                 )
-            lock.truncate(0)
-            lock.write(json.dumps({"pid": os.getpid(), **told}))
-            lock.flush()
-            try:
+            yield
+
+    @contextmanager
+    def held_as_worker(self) -> Iterator[None]:
+        """Be one of the workers of this data."""
+        path = self.data / "workers" / f"{os.getpid()}.lock"
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with hold(path):
                 yield
-            finally:
-                lock.truncate(0)
+        finally:
+            path.unlink(missing_ok=True)
 
 
-def find(data: Path | None) -> Place:
-    """The place that `--data`, RIFT_DATA or the default names, with its folder made. Exits on wrong settings."""
+def find(data: Path | None, *, make: bool = True) -> Place:
+    """The place that `--data`, RIFT_DATA or the default names, with its folder if `make`. Exits on wrong settings."""
     from keel.settings import SettingsError, load
     from rift.settings import RiftSettings
 
@@ -124,10 +134,12 @@ def find(data: Path | None) -> Place:
         settings = load(RiftSettings, dict(os.environ), folder / "rift.toml")
     except SettingsError as error:
         fail(str(error))
+    if not make:
+        return Place(folder, settings)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o711)
     except OSError as error:
-        fail(f"the data folder {folder} cannot be made: {error.strerror}. --data DIR names another")
+        fail(f"the data folder {folder} cannot be made: {error.strerror}. --data DIR names another.")
     return Place(folder, settings)
 
 
@@ -136,10 +148,7 @@ def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> 
     from rift import app
 
     place = find(data)
-    try:
-        started = place.start_database()
-    except PostgresError as error:
-        fail(str(error))
+    started = place.start_database()
     try:
         prepare(place)
 
@@ -162,10 +171,19 @@ def loop(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def prepare(place: Place) -> None:
-    """Bring the database to the newest step."""
-    from rift.migrations import migrate  # psycopg, not with every --help
+    """Bring the database to the newest step. Exits when it cannot be reached."""
+    from psycopg import OperationalError  # not with every --help
 
-    migrate(place.url("owner"))
+    from rift.migrations import migrate
+
+    try:
+        migrate(place.url("owner"))
+    except OperationalError as error:
+        told = str(error).strip().partition("\n")[0]  # the second line asks whether the server runs
+        fail(
+            f"the database cannot be used: {told.rstrip('.?')}. "
+            "Rift:Database:Url names another; without it, Rift runs its own."
+        )
 
 
 def said(result: Result | Refusal) -> Result:
@@ -173,13 +191,20 @@ def said(result: Result | Refusal) -> Result:
     if not isinstance(result, Refusal):
         return result
     mends = [_mend(mend) for mend in result.mends]
-    return fail("\n".join([result.sentence, *(mend for mend in mends if mend)]))
+    return fail("\n".join([result.sentence, *(f"  {mend}" for mend in mends if mend)]))
 
 
 def _mend(mend: object) -> str:
     if isinstance(mend, Call):
-        return f"  {mend.tool} {json.dumps(dict(mend.arguments))}" if mend.arguments else f"  {mend.tool}"
-    return f"  ask {mend.role}: {mend.page}" if isinstance(mend, Ask) else ""
+        return f"{mend.tool} {json.dumps(dict(mend.arguments))}" if mend.arguments else mend.tool
+    if isinstance(mend, Ask):  # whoever runs this Rift is who reads it
+        return mend.page if mend.role == OPERATOR else f"ask {mend.role}: {mend.page}"
+    return ""
+
+
+def note(text: str) -> None:
+    """Say on stderr what is being waited for, so that nothing is silent for long and stdout stays what was asked."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def fail(sentence: str) -> NoReturn:

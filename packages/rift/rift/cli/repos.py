@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, said, with_system
+from rift.cli.place import DataOption, JsonOption, note, said, with_system
 
 Mode = Literal["proxy", "none"]
 
@@ -16,24 +16,32 @@ app = typer.Typer(help="The repositories that boxes are made of.", no_args_is_he
 
 @app.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="OWNER/NAME, as agents will call it.")],
-    origin: Annotated[str, typer.Argument(help="Any git URL, or a path on this machine.")],
-    user: Annotated[str | None, typer.Option("--user", help="Whose it is; by default the first admin's.")] = None,
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="As agents will call it.")],
+    origin: Annotated[str, typer.Argument(metavar="URL_OR_PATH", help="Any git URL, or a path on this machine.")],
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="EMAIL", help="Whose it is; by default the first admin's.")
+    ] = None,
     data: DataOption = None,
 ) -> None:
-    """Add a repository: it is fetched at once, its heads are looked at every 10 seconds.
+    """Add a repository.
+
+    It is fetched at once; then its heads are looked at every 10 seconds.
 
     Example: rift repo add acme/app ~/src/app
     """
     from rift.repos import actions
 
+    note(f"Fetching {name} …")
     repo = said(with_system(data, lambda deps: actions.add_repo(deps, user, name, origin)))
-    print(f'{repo.full} is here. An agent watches a branch with rift_watch {{"repo": "{repo.full}", "ref": "main"}}.')
+    watch = f'rift_watch {{"repo": "{repo.full}", "ref": "main"}}'
+    print(f"{repo.full} is here. An agent watches a branch, such as main, with {watch}.")
 
 
 @app.command("ls")
 def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List the repositories with their watched refs.
+    """List the repositories.
+
+    With their watched refs and how many warm boxes each has.
 
     Example: rift repo ls --json
     """
@@ -78,15 +86,18 @@ def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command("sync")
 def sync(
-    name: Annotated[str | None, typer.Argument(help="OWNER/NAME; all of them when left out.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="OWNER/NAME", help="All of them when left out.")] = None,
     data: DataOption = None,
 ) -> None:
-    """Look at the origins' heads now.
+    """Look for new commits now.
+
+    At the origin of one repository or of all; the exit code is 1 if one cannot be read.
 
     Example: rift repo sync acme/app
     """
     from rift.repos import actions
 
+    note("Looking at the origins …" if name is None else f"Looking at the origin of {name} …")
     failed = False
     for one in said(with_system(data, lambda deps: actions.sync(deps, name))):
         moved = ", ".join(f"{change.ref} is at {(change.after or 'nothing')[:12]}" for change in one.changes)
@@ -97,13 +108,22 @@ def sync(
 
 @app.command("network")
 def network(
-    name: Annotated[str, typer.Argument(help="OWNER/NAME.")],
-    mode: Annotated[Mode | None, typer.Option("--mode", help="proxy: listed hosts; none: nothing.")] = None,
-    allow: Annotated[list[str] | None, typer.Option("--allow", help="A host to add; *.HOST for all below it.")] = None,
-    deny: Annotated[list[str] | None, typer.Option("--deny", help="A host to take off the list again.")] = None,
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Which repository.")],
+    mode: Annotated[
+        Mode | None, typer.Option("--mode", metavar="proxy|none", help="proxy: listed hosts; none: nothing.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="HOST", help="A host to add; *.HOST for all below it.")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option("--deny", metavar="HOST", help="An added host to take off again.")
+    ] = None,
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Say what the boxes of a repository may reach; without options, show it. Counts from a box's next start.
+    """Set what boxes may reach.
+
+    The hosts that boxes of a repository may reach; without options, show it. Counts from a box's next start.
 
     Example: rift repo network acme/app --allow api.example.com
     """
@@ -113,6 +133,10 @@ def network(
 
     change = Network(mode, tuple(allow or ()), tuple(deny or ()))
     repo = said(with_system(data, lambda deps: actions.set_network(deps, name, change)))
+    if as_json:
+        reached = [*DEFAULT_ALLOW, *repo.allow] if repo.network == "proxy" else []
+        print(json.dumps({"repo": repo.full, "mode": repo.network, "added": repo.allow, "reached": reached}, indent=2))
+        return
     if repo.network == "none":
         print(f"Boxes of {repo.full} reach nothing.")
         return

@@ -6,41 +6,40 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
-from keel.postgres import PostgresError
 from rift import app
-from rift.boxes import actions as boxes
 from rift.cli import sample
 from rift.cli.place import Place, fail, loop, prepare
 from rift.demo import play
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes
+from rift.drivers.boxes.protocol import BoxDriver
 
 STOP_SECONDS = 30
-"""How long `rift down` waits for the server."""
+"""How long `rift down` waits for the server and the workers."""
+BACKLOG = 2048
+"""How many connections may wait to be taken."""
 
 
 def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
     """Start, make what a first start makes, serve until a signal or play the demo. The exit code."""
 
-    async def main() -> int:
+    async def main(sockets: list[socket.socket]) -> int:
         async with _connected(place) as deps:
             first = await sample.set_up(deps)
             if demo:
-                return await _play(deps, place, repo, ref)
+                return await _play(deps, place, sockets, repo, ref)
             lines = sample.welcome(app.address(place.settings), place, first)
-            await app.serve(deps, _sockets(place), lambda: say(lines), with_work=True)
-            left = await boxes.living(deps)
-        lives = "1 box lives" if left == 1 else f"{left} boxes live"
-        say([f"\nThe server has stopped; {lives} on. `{place.spelled('down')}` stops boxes and database too."])
+            await app.serve(deps, sockets, lambda: say(lines), with_work=True)
+            await _say_stopped(deps, place)
         return 0
 
-    with place.held(url=app.address(place.settings)):
+    # The port first: where it is taken, nothing was made yet, the token that is shown once included.
+    with place.held(url=app.address(place.settings)), _sockets(place) as sockets:
         start(place)
-        code = loop(main())
+        code = loop(main(sockets))
     if demo:
         stop(place)
     return code
@@ -49,14 +48,16 @@ def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
 def serve(place: Place) -> None:
     """The HTTP side until a signal."""
 
-    async def main() -> None:
+    async def main(sockets: list[socket.socket]) -> None:
         async with _connected(place) as deps:
-            ready = [f"Rift serves at {app.address(place.settings)}; `rift worker` does its background work."]
-            await app.serve(deps, _sockets(place), lambda: say(ready), with_work=False)
+            worker = place.spelled("worker")
+            ready = [f"Rift serves at {app.address(place.settings)}; `{worker}` does its background work."]
+            await app.serve(deps, sockets, lambda: say(ready), with_work=False)
+            await _say_stopped(deps, place)
 
-    with place.held(url=app.address(place.settings)):
+    with place.held(url=app.address(place.settings)), _sockets(place) as sockets:
         start(place)
-        loop(main())
+        loop(main(sockets))
 
 
 def worker(place: Place) -> None:
@@ -64,11 +65,13 @@ def worker(place: Place) -> None:
 
     async def main() -> None:
         async with _connected(place) as deps:
-            say(["Rift works in the background; Ctrl-C stops it."])
+            say([f"Rift works in the background for {place.data}; Ctrl-C stops it."])
             await app.work_until_signal(deps)
+        say(["The worker has stopped."])
 
-    start(place)
-    loop(main())
+    with place.held_as_worker():
+        start(place)
+        loop(main())
 
 
 def demo(place: Place, address: str, repo: str | None, ref: str | None) -> int:
@@ -82,24 +85,20 @@ def demo(place: Place, address: str, repo: str | None, ref: str | None) -> int:
 
 
 def down(place: Place) -> int:
-    """End the server and every box's processes, then the database. How many boxes were stopped."""
-    running = place.running()
-    if running and running["pid"]:
+    """End the server, the workers and every box's processes, then the database. How many boxes were stopped."""
+    pids = _pids(place)
+    for pid in pids:
         with suppress(ProcessLookupError):
-            os.kill(int(running["pid"]), signal.SIGTERM)
+            os.kill(pid, signal.SIGTERM)
+    if pids:
         loop(_until_free(place))
     return stop(place)
 
 
 def start(place: Place) -> None:
     """Have the database running, at the newest step of its schema."""
-    try:
-        if place.postgres and not place.postgres.running():
-            say(["Starting the database …"])
-            place.start_database()
-        prepare(place)
-    except PostgresError as error:
-        fail(str(error))
+    place.start_database()
+    prepare(place)
 
 
 def stop(place: Place) -> int:
@@ -107,12 +106,10 @@ def stop(place: Place) -> int:
 
     async def all_boxes() -> int:
         driver = LocalBoxes(app.local_config(place.settings, place.data))
-        stopped = 0
-        for box in await driver.inventory():
-            if (await driver.inspect(box)).state in ("running", "parked"):
-                await driver.stop(box)
-                stopped += 1
-        return stopped
+        living = await _living(driver)
+        for box in living:
+            await driver.stop(box)
+        return len(living)
 
     stopped = loop(all_boxes())
     if place.postgres:
@@ -132,10 +129,21 @@ async def _connected(place: Place) -> AsyncIterator[Deps]:
         yield deps
 
 
-async def _play(deps: Deps, place: Place, repo: str | None, ref: str | None) -> int:
+async def _say_stopped(deps: Deps, place: Place) -> None:
+    left = len(await _living(deps.boxes))
+    lives = "1 box lives" if left == 1 else f"{left} boxes live"
+    say([f"\nThe server has stopped; {lives} on. `{place.spelled('down')}` stops boxes and database too."])
+
+
+async def _living(driver: BoxDriver) -> list[str]:
+    """The boxes that have processes on this host, parked ones too: asked of the host, as the database may be gone."""
+    return [box for box in await driver.inventory() if (await driver.inspect(box)).state in ("running", "parked")]
+
+
+async def _play(deps: Deps, place: Place, sockets: list[socket.socket], repo: str | None, ref: str | None) -> int:
     """Serve for as long as the demo plays."""
     ready = asyncio.Event()
-    serving = asyncio.create_task(app.serve(deps, _sockets(place), ready.set, with_work=True))
+    serving = asyncio.create_task(app.serve(deps, sockets, ready.set, with_work=True))
     waiting = asyncio.create_task(ready.wait())
     await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -153,29 +161,38 @@ async def _play(deps: Deps, place: Place, repo: str | None, ref: str | None) -> 
     return code
 
 
+def _pids(place: Place) -> list[int]:
+    """The processes of the server and the workers of a place."""
+    running = place.running()
+    return [*place.workers(), *([running["pid"]] if running and running["pid"] else [])]
+
+
 async def _until_free(place: Place) -> None:
     for _ in range(STOP_SECONDS * 10):
-        if place.running() is None:
+        if place.running() is None and not place.workers():
             return
         await asyncio.sleep(0.1)
-    fail(f"the server did not stop within {STOP_SECONDS} seconds; its process id stands in {place.data}/rift.lock")
+    pids = ", ".join(map(str, _pids(place)))
+    fail(f"Rift did not stop within {STOP_SECONDS} seconds. `kill -9 {pids}` ends it; then `{place.spelled('down')}`.")
 
 
-def _sockets(place: Place) -> list[socket.socket]:
-    """The port for people and agents, and the socket for boxes' agents."""
+@contextmanager
+def _sockets(place: Place) -> Iterator[list[socket.socket]]:
+    """The port for people and agents, and the socket for boxes' agents, both taken at once: what comes early waits."""
     server = place.settings.server
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((server.host, server.port))
-    except OSError as error:
-        fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another")
-    agents = socket.socket(socket.AF_UNIX)
-    place.agents_socket.unlink(missing_ok=True)
-    try:
-        agents.bind(str(place.agents_socket))
-    except OSError as error:
-        fail(f"cannot listen on {place.agents_socket}: {error}. --data DIR with a shorter path helps")
-    Path(place.agents_socket).chmod(0o666)  # each box's agent has a user of its own; its token is what lets it in
-    return [listening, agents]
+    with socket.socket(family) as listening, socket.socket(socket.AF_UNIX) as agents:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((server.host, server.port))
+            listening.listen(BACKLOG)
+        except OSError as error:
+            fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
+        place.agents_socket.unlink(missing_ok=True)
+        try:
+            agents.bind(str(place.agents_socket))
+        except OSError as error:
+            fail(f"cannot listen on {place.agents_socket}: {error}. --data DIR with a shorter path helps.")
+        agents.listen(BACKLOG)
+        place.agents_socket.chmod(0o666)  # each box's agent has a user of its own; its token is what lets it in
+        yield [listening, agents]

@@ -13,9 +13,14 @@ import typer
 
 from rift.cli.place import DataOption, JsonOption, Place, fail, find, loop
 
-PortOption = Annotated[int | None, typer.Option("--port", min=1, max=65535, help="The port to listen on.")]
-RepoOption = Annotated[str | None, typer.Option("--repo", help="Another repository than the sample: path or git URL.")]
-RefOption = Annotated[str | None, typer.Option("--ref", help="The branch; by default the repository's own.")]
+PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
+RepoOption = Annotated[
+    str | None,
+    typer.Option("--repo", metavar="PATH_OR_URL", help="For the demo: another git repository than the sample."),
+]
+RefOption = Annotated[
+    str | None, typer.Option("--ref", metavar="REF", help="For the demo: the branch; by default the repository's own.")
+]
 DemoOption = Annotated[bool, typer.Option("--demo", help="Play the demo against it, stop, exit with its status.")]
 
 
@@ -26,17 +31,23 @@ def up(
     repo: RepoOption = None,
     ref: RefOption = None,
 ) -> None:
-    """Set everything up and serve: database, migrations, a first admin, a sample repository, server and worker.
+    """Set everything up and serve.
+
+    Database, migrations, a first admin, a sample repository, server and worker; again: seconds, and all is still there.
 
     Example: rift up --port 7433 --data ~/rift
     """
+    if (repo or ref) and not demo:
+        raise typer.BadParameter("--repo and --ref are for --demo; `rift repo add` adds a repository")
     from rift.cli import running
 
     raise typer.Exit(running.up(_on_port(find(data), port), demo=demo, repo=repo, ref=ref))
 
 
 def serve(data: DataOption = None, port: PortOption = None) -> None:
-    """Serve HTTP only: MCP for agents, and the door for boxes. Background work is `rift worker`'s.
+    """Serve HTTP only.
+
+    That is MCP for agents, and the door for boxes. Background work is `rift worker`'s.
 
     Example: rift serve --port 7433
     """
@@ -46,7 +57,9 @@ def serve(data: DataOption = None, port: PortOption = None) -> None:
 
 
 def worker(data: DataOption = None) -> None:
-    """Do background work only: warm boxes, starts, parking, closing. Any number may run beside `rift serve`.
+    """Do background work only.
+
+    That is warm boxes, starts, parking, closing. Any number may run beside `rift serve`.
 
     Example: rift worker --data /var/lib/rift
     """
@@ -56,7 +69,9 @@ def worker(data: DataOption = None) -> None:
 
 
 def migrate(data: DataOption = None) -> None:
-    """Bring the database to the newest step of its schema. Doing it again changes nothing.
+    """Bring the database up to date.
+
+    That is to the newest step of its schema. Doing it again changes nothing.
 
     Example: rift migrate
     """
@@ -68,22 +83,30 @@ def migrate(data: DataOption = None) -> None:
 
 
 def down(data: DataOption = None) -> None:
-    """Stop everything: the server, the boxes with their processes, the database. Files and records stay.
+    """Stop everything, boxes too.
+
+    The server, the workers, the boxes with their processes, the database. Files and records stay.
 
     Example: rift down --data ~/rift
     """
+    place = find(data, make=False)
+    if not place.data.exists():
+        print(f"There is no Rift on {place.data}: nothing to stop.")
+        return
     from rift.cli import running
 
-    place = find(data)
     served = place.running() is not None
     stopped = running.down(place)
     said = f"Rift on {place.data} is down" if served else f"No server ran on {place.data}"
     boxes = "1 box was" if stopped == 1 else f"{stopped} boxes were"
-    print(f"{said}; {boxes} stopped. `rift up` brings them back with their files.")
+    back = f" `{place.spelled('up')}` brings {'it back with its' if stopped == 1 else 'them back with their'} files."
+    print(f"{said}; {boxes} stopped.{back if stopped else ''}")
 
 
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check what this host allows, and name the one command that mends each thing it does not.
+    """Check what this host allows.
+
+    What it does not is named with the one command that mends it, and the exit code is 1.
 
     Example: rift doctor
     """
@@ -103,7 +126,9 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 
 def settings(as_json: JsonOption = False) -> None:
-    """Print every setting with its default; in the environment the colons are double underscores.
+    """Print every setting.
+
+    With its default and what it is for; in the environment the colons are double underscores.
 
     Example: Rift__Server__Port=7500 rift up
     """
@@ -120,16 +145,20 @@ def settings(as_json: JsonOption = False) -> None:
 
 
 def demo(data: DataOption = None, repo: RepoOption = None, ref: RefOption = None) -> None:
-    """Play the demo against the running system: a real MCP client, from opening a task to closing it.
+    """Play the demo on the running system.
+
+    A real MCP client, from opening a task to closing it. The exit code is 1 if a step is not as it should be.
 
     Example: rift demo --repo ~/src/myproject --ref main
     """
-    from rift.cli import running
-
-    place = find(data)
+    place = find(data, make=False)
     served = place.running()
     if served is None:
-        fail(f"nothing serves {place.data}: `rift up` does, and `rift up --demo` does both")
+        fail(
+            f"nothing serves {place.data}. `{place.spelled('up')}` does, and `{place.spelled('up --demo')}` does both."
+        )
+    from rift.cli import running
+
     raise typer.Exit(running.demo(place, served["url"], repo, ref))
 
 

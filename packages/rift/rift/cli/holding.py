@@ -1,0 +1,39 @@
+"""Which processes work on a data folder: each holds a lock on a file there, and the file says who it is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def hold(path: Path, **told: object) -> Iterator[None]:
+    """Hold the file, with this process's id and what is told in it. Raises BlockingIOError when another one does."""
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), **told}))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def holder(path: Path) -> dict[str, Any] | None:
+    """What the process that holds the file tells there, `pid` at least; None when none does."""
+    try:
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = file.read()
+                return json.loads(text) if text else {"pid": None}  # it is at its first step or its last
+    except FileNotFoundError:
+        pass
+    return None
