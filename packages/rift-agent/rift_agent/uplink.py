@@ -26,6 +26,7 @@ WAIT = 25  # seconds a request for work is parked
 FIRST_PAUSE, LAST_PAUSE = 0.05, 2.0
 OVER, MALFORMED = 410, 400
 _BATCH = 64
+NEVER = "stopped by rift_stop before it started"
 
 
 class Uplink:
@@ -110,6 +111,10 @@ class Uplink:
             self._asked.update(ask["id"] for ask in asks)
             self._known.update(int(command["n"]) for command in commands)
         self._taken.update(int(command["n"]) for command in commands)
+        for n in stops:
+            if n not in self._taken:  # it is to stop and was never given: now it never starts
+                self._taken.add(n)
+                self.tell({"type": "ended", "n": n, "exit": None, "reason": NEVER, "size": 0, "tail": "", "ran": False})
         self._stopped.update(stops)
         for kind, news in (("command", commands), ("stop", stops), ("ask", asks)):
             for one in news:

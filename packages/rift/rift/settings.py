@@ -113,7 +113,6 @@ class BoxSettings(Section):
         default=700000, ge=100000, le=2_000_000_000,
         description="Started as root, each box runs under a user id of its own, counted from here.",
     )  # fmt: skip
-    max_per_task: int = Field(default=8, ge=1, le=1000, description="How many boxes one task may have at once.")
 
 
 class CommandSettings(Section):

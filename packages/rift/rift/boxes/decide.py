@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from keel.refusal import Refusal
 from rift.boxes import refusals
-from rift.boxes.model import TRANSITIONS, Box, OpenCommand, State
+from rift.boxes.model import Box, OpenCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,3 @@ def decide_suspend(box: Box, open: Sequence[OpenCommand]) -> Park | Refusal:
 def decide_idle(box: Box, open: int, now: datetime, after: timedelta) -> bool:
     """Whether a box of a task is unused for so long that it parks by itself. Busy is never idle."""
     return box.state == "running" and box.task is not None and open == 0 and now - box.used_at >= after
-
-
-def may_become(old: State, new: State) -> bool:
-    """Whether the transition table has this step."""
-    return new in TRANSITIONS[old]

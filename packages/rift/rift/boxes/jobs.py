@@ -54,7 +54,7 @@ async def start(deps: Deps, box: str) -> None:
         if deps.clock.now() - found.used_at > TOO_LONG:
             await _fail(deps, found, "its agent runs, but its jail did not come up in two minutes")
         return
-    if found.incarnation >= TRIES:
+    if found.tries >= TRIES:
         await _fail(deps, found, f"it was started {TRIES} times and did not come up")
         return
     await _launch(deps, box)
@@ -127,6 +127,7 @@ async def look_at_all(deps: Deps) -> None:
     """When a worker begins: the host may have been restarted, so each running box is looked at, heard lately or not."""
     now = deps.clock.now()
     async with deps.db.tx() as tx:
+        await store.try_afresh(tx)
         found = await store.to_look_at(tx, now, now - deps.settings.boxes.park_after)
         for box in found.get("revive", ()):
             await queue.defer(tx, "boxes.revive", lock=f"box:{box}", once=f"revive:{box}", box=box)

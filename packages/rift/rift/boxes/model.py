@@ -53,6 +53,8 @@ class Box:
     repo_name: str
     org: str
     network: str
+    tries: int = 0
+    """How often its start was begun without its coming up, since the host's worker last began."""
     lacks: str = ""
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
 

@@ -127,7 +127,8 @@ async def begin(tx: Tx, id: str, token_sha256: bytes, now: datetime) -> None:
     """A new incarnation: the next number, a token of its own, a new epoch. A box that starts is in use from now on."""
     await tx.run(
         """
-        UPDATE boxes SET incarnation = incarnation + 1, epoch = epoch + 1, token_sha256 = %(token)s, seen_at = %(now)s,
+        UPDATE boxes SET incarnation = incarnation + 1, tries = tries + 1, epoch = epoch + 1,
+                         token_sha256 = %(token)s, seen_at = %(now)s,
                          used_at = CASE state WHEN 'starting' THEN greatest(used_at, %(now)s) ELSE used_at END
         WHERE id = %(id)s
         """,
@@ -139,11 +140,16 @@ async def came_up(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
     """The agent of this incarnation says that its jail runs."""
     await tx.run(
         """
-        UPDATE boxes SET state = 'running', used_at = greatest(used_at, %(now)s), seen_at = %(now)s
+        UPDATE boxes SET state = 'running', tries = 0, used_at = greatest(used_at, %(now)s), seen_at = %(now)s
         WHERE id = %(id)s AND incarnation = %(incarnation)s AND state = 'starting'
         """,
         {"id": id, "incarnation": incarnation, "now": now},
     )
+
+
+async def try_afresh(tx: Tx) -> None:
+    """What kept a box from coming up may be gone with the host's last life: its tries are counted anew."""
+    await tx.run("UPDATE boxes SET tries = 0 WHERE state = 'starting' AND tries > 0")
 
 
 async def fail(tx: Tx, id: str, incarnation: int, failure: str) -> bool:

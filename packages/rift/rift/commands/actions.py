@@ -171,7 +171,8 @@ async def news(
 async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, told: Told) -> Work | None:
     """Give a box's waiting commands to its agent; everything that the agent has to be told. None when it is over.
 
-    A command that is to stop before its agent heard of it never runs.
+    A command that is to stop before its agent heard of it is told as a stop alone: the agent, which knows what it has
+    started, answers that it never ran.
     """
     now = deps.clock.now()
     rows = await store.claim(tx, box, incarnation, token, now - TAKE_WITHIN, now)
@@ -184,10 +185,8 @@ async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, to
             continue
         if not row["stop_wanted"]:
             new += [_for_agent(row)] if n not in told.known else []
-        elif n in told.known:
-            stops += [n] if n not in told.stopping else []
-        elif await store.never_run(tx, box, n, STOPPED_EARLY, now):
-            await tx.notify(f"command:{CommandId(box, n)}")
+        elif n not in told.stopping:
+            stops.append(n)
     asks = await store.asked(tx, box) if rows[0]["asked"] else []
     power = (rows[0]["epoch"], rows[0]["state"] == "parked")
     return Work(tuple(new), tuple(stops), tuple(ask for ask in asks if ask["id"] not in told.answering), power)

@@ -132,6 +132,8 @@ class End:
     size: int
     tail: bytes
     media: str | None = None
+    ran: bool = True
+    """False: its stop came before the agent had started it, and now it never will."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,12 @@ async def want_stop(tx: Tx, box: str, n: int) -> None:
 
 
 async def never_run(tx: Tx, box: str, n: int, reason: str, now: datetime) -> bool:
-    """A command that nobody took, or whose stop came before its agent heard of it: it never ran and never will."""
+    """A command that nobody took: it never ran and never will."""
     return bool(
         await tx.run(
             """
             UPDATE commands SET state = 'unrun', reason = %(reason)s, ended_at = %(now)s, content = NULL
-            WHERE box = %(box)s AND n = %(n)s AND (state = 'queued' OR state = 'claimed' AND stop_wanted)
+            WHERE box = %(box)s AND n = %(n)s AND state = 'queued'
             """,
             {"box": box, "n": n, "reason": reason, "now": now},
         )
@@ -174,7 +174,7 @@ async def claim(
 
 
 async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: End, now: datetime) -> bool:
-    """The one terminal status of a command that ran, told by the incarnation that ran it; who waits is woken.
+    """The one terminal status of a command, told by the incarnation that owns it; who waits is woken.
 
     False when that agent is over. Telling it again changes no command. The box was in use until now.
     """
@@ -186,7 +186,8 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
               AND state IN ('starting', 'running', 'parked')
             RETURNING id, next_command
         ), done AS (
-            UPDATE commands SET state = 'finished', exit = %(exit)s, reason = %(reason)s, media = %(media)s,
+            UPDATE commands SET state = CASE WHEN %(ran)s THEN 'finished' ELSE 'unrun' END,
+                                exit = %(exit)s, reason = %(reason)s, media = %(media)s,
                                 size = %(size)s, ended_at = %(now)s, content = NULL,
                                 tail = CASE WHEN n > agent.next_command - 1 - %(kept)s THEN %(tail)s::bytea END
             FROM agent
@@ -205,6 +206,7 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
             "incarnation": incarnation,
             "token": token_sha256,
             "n": end.n,
+            "ran": end.ran,
             "exit": end.exit,
             "reason": end.reason,
             "media": end.media,

@@ -63,6 +63,17 @@ class FakeBox:
         return self.released.setdefault(name, asyncio.Event())
 
 
+NEVER = {
+    "type": "ended",
+    "exit": None,
+    "reason": "stopped by rift_stop before it started",
+    "size": 0,
+    "tail": "",
+    "ran": False,
+}
+"""What an agent says of a command whose stop comes before the command."""
+
+
 class _Ended(Exception):
     """A command is over."""
 
@@ -147,6 +158,9 @@ class FakeAgent:
                     await asyncio.sleep(BACKOFF_FIRST)  # it is wanted until its end is heard: do not ask all the while
                 elif n in self._commands:
                     self._commands[n].stop.set()
+                else:
+                    self._commands[n] = never = _Command(n, {})
+                    self._events.put_nowait((NEVER | {"n": n}, never))
             for ask in answer.get("asks", ()):
                 await self._say("answers", self._answer(ask))
 

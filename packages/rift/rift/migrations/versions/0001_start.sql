@@ -99,6 +99,7 @@ CREATE TABLE boxes (
     failure text,
     lacks text NOT NULL DEFAULT '',
     incarnation integer NOT NULL DEFAULT 0,
+    tries integer NOT NULL DEFAULT 0,
     epoch bigint NOT NULL DEFAULT 0,
     token_sha256 bytea,
     next_command integer NOT NULL DEFAULT 1,

@@ -5,10 +5,11 @@ Bodies are read with bounds and believed only in their shape; a body out of shap
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -60,13 +61,13 @@ def routes(deps: Deps) -> list[Route]:
         return JSONResponse({}) if known else _over()
 
     return [
-        Route("/agent/v1/{box}/{incarnation:int}/work", _door(work), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/work", _door(work, parks=True), methods=["POST"]),
         Route("/agent/v1/{box}/{incarnation:int}/events", _door(events), methods=["POST"]),
         Route("/agent/v1/{box}/{incarnation:int}/answers", _door(answers), methods=["POST"]),
     ]
 
 
-def _door(handle: Callable[[Agent, Mapping[str, Any]], Any]) -> Callable[[Request], Any]:
+def _door(handle: Callable[[Agent, Mapping[str, Any]], Any], *, parks: bool = False) -> Callable[[Request], Any]:
     async def door(request: Request) -> Response:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -76,12 +77,25 @@ def _door(handle: Callable[[Agent, Mapping[str, Any]], Any]) -> Callable[[Reques
             body = json.loads(await _body(request))
             if not isinstance(body, dict):
                 raise Malformed("the body is an object")
-            response: Response = await handle(agent, body)
+            answer = handle(agent, body)
+            response: Response = await (_while_heard(request, answer) if parks else answer)
         except (Malformed, ValueError, TypeError, KeyError) as error:
             return JSONResponse({"error": str(error)[:200]}, 400)
         return response
 
     return door
+
+
+async def _while_heard(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
+    """The answer, given up when the agent hangs up: a command claimed later would be lost with it."""
+    answering, hung_up = asyncio.create_task(answer), asyncio.create_task(request.receive())
+    try:
+        await asyncio.wait({answering, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else Response(status_code=408)
+    finally:
+        answering.cancel()
+        hung_up.cancel()
+        await asyncio.gather(answering, hung_up, return_exceptions=True)
 
 
 async def _body(request: Request) -> bytes:
@@ -128,6 +142,7 @@ def _event(one: object) -> Event:
             _whole(one, "size"),
             _bytes(one, "tail", TAIL_BYTES),
             _text(one["media"])[:100] if one.get("media") else None,
+            one.get("ran") is not False,
         )
     raise Malformed(f"there is no event {str(kind)[:40]}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,8 +129,7 @@ def make_box(config: LocalConfig, box: str, used: Callable[[], set[int]]) -> Box
 
 
 def _free_uid(config: LocalConfig, taken: set[int]) -> int:
-    with os.scandir(config.boxes) as entries:
-        taken = taken | {entry.stat(follow_symlinks=False).st_uid for entry in entries}
+    taken = taken | set(_owners(config.boxes))
     # Each data folder begins elsewhere, so that two of them seldom meet.
     start = zlib.crc32(os.fsencode(config.data.resolve())) % config.uids
     for step in range(config.uids):
@@ -138,6 +137,14 @@ def _free_uid(config: LocalConfig, taken: set[int]) -> int:
         if uid not in taken:
             return uid
     raise DriverError(f"All {config.uids} host uids from {config.first_uid} on belong to living boxes.")
+
+
+def _owners(folder: Path) -> Iterator[int]:
+    """Who owns what is in a folder, in which lock files and boxes come and go meanwhile."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                yield entry.stat(follow_symlinks=False).st_uid
 
 
 def all_boxes(config: LocalConfig) -> list[str]:
