@@ -123,8 +123,13 @@ async def output(
         box = await boxes.pick(tx, deps, row, act.caller, held, parsed[0][0].box)
         if isinstance(box, Refusal):
             return row.said(refusals.bad_id(wanted[0][0]) if box.code == "vm_unknown" else box)
+        numbers = [id.n for id, _ in parsed]
+        known = await store.find(tx, box.id, numbers)
+        for id, offset in parsed:  # what is past the end already is refused before the call waits
+            source = decide_bytes(known[id.n], offset, "gone") if id.n in known else None
+            if isinstance(source, Refusal):
+                return row.said(source)
         await boxes.use(tx, deps, box)
-    numbers = [id.n for id, _ in parsed]
     with _hear(deps, box.id, numbers) as signal:
         seen = await _until_one_ended(deps, box.id, numbers, signal, deadline.sooner(block_for), progress)
     return await _answers(deps, seen, parsed, deadline)
