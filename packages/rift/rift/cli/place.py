@@ -158,7 +158,7 @@ def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> 
 
         return loop(run())
     finally:
-        if started and place.postgres:
+        if started and place.postgres and not place.running() and not place.workers():
             place.postgres.stop()
 
 

@@ -9,9 +9,10 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
+from keel.postgres import PostgresError
 from rift import app
 from rift.cli import sample
-from rift.cli.place import Place, fail, loop, prepare
+from rift.cli.place import Place, fail, loop, note, prepare
 from rift.demo import play
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes
@@ -19,6 +20,8 @@ from rift.drivers.boxes.protocol import BoxDriver
 
 STOP_SECONDS = 30
 """How long `rift down` waits for the server and the workers."""
+LOOK_SECONDS = 1.0
+"""How often a server or worker looks whether our own database still runs."""
 BACKLOG = 2048
 """How many connections may wait to be taken."""
 
@@ -126,7 +129,23 @@ def say(lines: list[str]) -> None:
 async def _connected(place: Place) -> AsyncIterator[Deps]:
     agents = f"unix:{place.agents_socket}"
     async with app.connect(place.settings, place.data, place.url("runtime"), agent_url=agents) as deps:
-        yield deps
+        keeping = asyncio.create_task(_keep_database(place), name="database")
+        try:
+            yield deps
+        finally:
+            keeping.cancel()
+
+
+async def _keep_database(place: Place) -> None:
+    """Start our own database again when it ends under us, as when the kernel is short of memory."""
+    while place.postgres is not None:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            if not await asyncio.to_thread(place.postgres.running):
+                await asyncio.to_thread(place.postgres.start)
+                note("rift: the database had ended and runs again")
+        except PostgresError as error:
+            note(f"rift: {error}")
 
 
 async def _say_stopped(deps: Deps, place: Place) -> None:

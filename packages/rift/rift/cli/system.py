@@ -128,9 +128,10 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
 def settings(as_json: JsonOption = False) -> None:
     """Print every setting.
 
-    With its default and what it is for; in the environment the colons are double underscores.
+    With its default and what it is for. In the environment the colons are double underscores, as in
+    Rift__Server__Port=7500; a file rift.toml in the data folder can hold them too.
 
-    Example: Rift__Server__Port=7500 rift up
+    Example: rift settings --json
     """
     from keel.settings import table
     from rift.settings import RiftSettings
