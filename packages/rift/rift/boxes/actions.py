@@ -227,6 +227,7 @@ async def came_up(tx: Tx, deps: Deps, id: str, incarnation: int) -> None:
     """The agent of this incarnation says that its jail runs: who waits is told, the head's last failure is mended."""
     await store.came_up(tx, id, incarnation, deps.clock.now())
     box = await find(tx, id)
+    log.info("box.up", box=id, name=box.name, incarnation=incarnation)
     await repos.note_success(tx, box.repo, box.ref, box.commit)
     await tx.notify(f"box:{id}")
 

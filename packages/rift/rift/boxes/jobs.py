@@ -7,6 +7,7 @@ result guarded by it.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import structlog
@@ -157,28 +158,32 @@ async def _launch(deps: Deps, id: str) -> None:
         repo = await repos.repo_by_id(tx, box.repo)
     assert repo is not None  # a box refers to its repository
     mirror = repos.mirror_path(deps, repo.id)
+    began = deps.clock.monotonic()
+    log.info("box.starting", box=id, name=box.name, incarnation=box.incarnation)
+    spec = BoxSpec(
+        box=id,
+        incarnation=box.incarnation,
+        name=box.name,
+        repository=box.repository,
+        ref=box.ref,
+        commit=box.commit,
+        mirror=mirror,
+        origin=repo.url,
+        token=token,
+        network=box.network,
+        allow=(*DEFAULT_ALLOW, *repo.allow),
+        epoch=box.epoch,
+        server=deps.agent_url,
+    )
+    pinning = asyncio.create_task(deps.forge.pin(mirror, id, box.commit))  # nothing is pruned meanwhile
     try:
-        await deps.forge.pin(mirror, id, box.commit)
-        started = await deps.boxes.start(
-            BoxSpec(
-                box=id,
-                incarnation=box.incarnation,
-                name=box.name,
-                repository=box.repository,
-                ref=box.ref,
-                commit=box.commit,
-                mirror=mirror,
-                origin=repo.url,
-                token=token,
-                network=box.network,
-                allow=(*DEFAULT_ALLOW, *repo.allow),
-                epoch=box.epoch,
-                server=deps.agent_url,
-            )
-        )
+        started = await deps.boxes.start(spec)
+        await pinning
     except (DriverError, ForgeError) as error:
+        await asyncio.gather(pinning, return_exceptions=True)
         await _fail(deps, box, error.reason)
         return
+    log.info("box.agent_started", box=id, seconds=round(deps.clock.monotonic() - began, 3))
     if started.lacks:
         async with deps.db.tx() as tx:
             await store.note(tx, id, " ".join(started.lacks))

@@ -20,6 +20,7 @@ from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.local.remove import remove_tree
 from rift.drivers.boxes.local.runtime import Runtime
 from rift.drivers.boxes.protocol import BoxSpec, DriverError, Presence, Started, outside_transactions
+from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
 CHECKOUT_SECONDS = 900.0
@@ -260,7 +261,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
             "origin": spec.origin,
             "alternate": mounts.OBJECTS,
         },
-        "agent": [host.python, "-I", "-S", str(agent), "run", str(box.settings)],
+        "agent": words(host.python, str(agent), "run", str(box.settings)),
     }
 
 

@@ -204,7 +204,12 @@ def start(words: list[str]) -> int:
         stdout=log,
         stderr=log,
         start_new_session=True,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": os.getcwd()},
+        env={
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": os.getcwd(),
+            "MALLOC_ARENA_MAX": "1",  # its threads mostly wait, and each arena would keep memory of its own
+        },
     )
     write("agent.pid", f"{child.pid}\n", 0o600)
     child.returncode = 0  # not ours to wait for: this process ends now and init adopts it
