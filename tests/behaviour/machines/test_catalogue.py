@@ -45,8 +45,8 @@ ELSEWHERE = {
 }
 """Codes that a running server alone produces, and the test that shows each."""
 
-NOT_IN_THE_ROW = {"bad_arguments", "offset_past_end"}
-"""Decided before any action begins, or after its row is written: by what the box says when it is asked."""
+NOT_IN_THE_ROW = {"bad_arguments"}
+"""Decided before any action begins."""
 
 Produced = AsyncIterator[object]
 
