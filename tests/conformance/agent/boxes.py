@@ -85,7 +85,7 @@ class Box:
             self.agent = subprocess.Popen(
                 [PYTHON, "-I", "-S", str(self.archive), "run", str(self.path / "agent.json")],
                 cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={"PATH": "/usr/bin:/bin", SECRET: "1"}, **other,  # type: ignore[call-overload]
+                env={"PATH": "/usr/bin:/bin", SECRET: "1"}, **other,  # type: ignore[call-overload]  # a dict of options has no overload
             )  # fmt: skip
         return self
 

@@ -189,7 +189,7 @@ def test_a_command_that_cannot_be_started_says_why_and_harms_no_other(box: Box) 
     assert run(box, "echo fine > /dev/stdout; echo well > /dev/stderr")[1] == b"fine\nwell\n"
 
 
-def test_a_heredoc_runs(box: Box) -> None:
+def test_a_heredoc_reaches_its_command_as_written(box: Box) -> None:
     assert run(box, "cat <<'END'\na $b\n\nc\nEND\n")[1] == b"a $b\n\nc\n"
 
 
