@@ -149,6 +149,23 @@ async def test_a_command_whose_agent_died_stays_lost_frees_its_slot_and_the_box_
     assert (said["status"], said["output"]) == ("finished", "kept\n")
 
 
+async def test_a_command_sent_after_its_agent_died_waits_for_the_next_one_and_runs_once(hands: Hands) -> None:
+    await hands.take()
+    agent = hands.stack.agent(hands.vm)
+    os.kill(agent, signal.SIGKILL)
+    await eventually(lambda: not os.path.exists(f"/proc/{agent}/fd/0"), within=10)
+    said = await hands.bash("echo x >>~/runs; cat ~/runs", block_for=1)
+    assert (said["status"], said["reason"]) == ("has not finished", "waiting to start")
+
+    async def another() -> bool:
+        hands.stack.sql("UPDATE boxes SET seen_at = seen_at - interval '31 seconds' WHERE id = %(vm)s", vm=hands.vm)
+        return hands.stack.sql("SELECT incarnation FROM boxes WHERE id = %(vm)s", vm=hands.vm) == [{"incarnation": 2}]
+
+    await eventually(another, within=40, every=0.2)
+    ended = await hands.until_ended(said["command"])
+    assert (ended["status"], ended["output"]) == ("finished", "x\n")
+
+
 async def test_a_command_that_no_agent_took_within_10_minutes_did_not_run_and_never_will(hands: Hands) -> None:
     await hands.take()
     async with silent(hands):

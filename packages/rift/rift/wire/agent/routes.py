@@ -98,6 +98,11 @@ async def _while_heard(request: Request, answer: Coroutine[Any, Any, Response]) 
         await asyncio.gather(answering, hung_up, return_exceptions=True)
 
 
+async def _hang_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":  # the body may come to its end once more
+        pass
+
+
 async def _body(request: Request) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
