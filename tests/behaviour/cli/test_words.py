@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -142,3 +144,15 @@ def test_the_doctor_tells_each_finding_and_its_exit_code_says_whether_all_is_wel
     bad = rift("doctor", "--data", tmp_path, env={"PATH": "/nonexistent"})
     assert bad.status == 1
     assert "NO   git: There is no git.\n       mend: sudo apt install git\n" in bad.out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file that is another user's")
+def test_another_users_rift_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "rift.lock").touch()
+    os.chown(tmp_path / "rift.lock", 1, 1)
+    name = pwd.getpwuid(1).pw_name
+    for command in ("up", "down", "doctor"):
+        told = rift(command, "--data", tmp_path)
+        assert (told.status, told.out) == (1, "")
+        assert told.err == f"rift: the Rift on {tmp_path} is {name}'s. Run this as {name}; --data DIR names another.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["rift.lock"]
