@@ -2,7 +2,7 @@
 internet.
 
 Our own table, because what the standard library calls "global" differs between its versions. An address that carries
-another (IPv4-mapped, NAT64, 6to4) is judged by the one it carries.
+another (IPv4-mapped, NAT64) is judged by the one it carries.
 """
 
 from __future__ import annotations
@@ -25,14 +25,10 @@ _BARRED_6 = tuple(
     for network, name in (
         ("::/128", "unspecified"), ("::1/128", "loopback"), ("fe80::/10", "link-local"), ("fc00::/7", "private"),
         ("fec0::/10", "private"), ("ff00::/8", "multicast"), ("2001::/23", "reserved"), ("2001:db8::/32", "reserved"),
-        ("3fff::/20", "reserved"),
+        ("3fff::/20", "reserved"), ("2002::/16", "reserved"),
     )
 )  # fmt: skip
-_CARRIERS = (  # (network, how far right the IPv4 address in it stands)
-    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
-    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
-    (ipaddress.IPv6Network("2002::/16"), 80),
-)
+_CARRIERS = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))  # IPv4 in the last 32 bits
 
 
 def barred(address: str) -> str:
@@ -42,9 +38,8 @@ def barred(address: str) -> str:
     except ValueError:
         return "unreadable"
     if isinstance(number, ipaddress.IPv6Address):
-        for network, shift in _CARRIERS:
-            if number in network:
-                return barred(str(ipaddress.IPv4Address(int(number) >> shift & 0xFFFFFFFF)))
+        if any(number in network for network in _CARRIERS):
+            return barred(str(ipaddress.IPv4Address(int(number) & 0xFFFFFFFF)))
         named = next((name for network, name in _BARRED_6 if number in network), "")
         return named or ("" if number in _PUBLIC_6 else "reserved")
     return next((name for network, name in _BARRED_4 if number in network), "")

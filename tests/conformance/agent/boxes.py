@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ class Box:
         self.archive = archive
         self.uid = next(UIDS) if os.geteuid() == 0 else os.geteuid()
         self.path = Path(tempfile.mkdtemp(prefix="rift-box-"))
+        self.space = ""
+        """The jail's pid namespace, once one of its processes was seen."""
         self.home, self.tmp = self.path / "home", self.path / "tmp"
         for folder in (self.home / "app", self.tmp, self.path / "layers/opt-upper", self.path / "layers/opt-work"):
             folder.mkdir(parents=True)
@@ -120,7 +123,7 @@ class Box:
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
-                    if entry.stat().st_uid == self.uid or self._below(int(entry.name)):
+                    if self._ours(entry):
                         found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 except (FileNotFoundError, ProcessLookupError):
                     continue
@@ -136,6 +139,20 @@ class Box:
                 self.agent.send_signal(signal.SIGTERM)
             self.agent.wait(30)
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def _ours(self, entry: Path) -> bool:
+        """By their user, where each box has its own; else by their pid namespace, which outlives the agent."""
+        if os.geteuid() == 0 and entry.stat().st_uid == self.uid:
+            return True
+        if self._below(int(entry.name)):
+            with suppress(PermissionError):
+                space = os.readlink(entry / "ns" / "pid")
+                if space != os.readlink("/proc/self/ns/pid"):
+                    self.space = space
+            return True
+        with suppress(PermissionError):
+            return os.geteuid() != 0 and self.space == os.readlink(entry / "ns" / "pid")
+        return False
 
     def _below(self, pid: int) -> bool:
         """The init is non-dumpable, so root owns its /proc files: it is known by its parents."""
