@@ -88,7 +88,7 @@ def _door(handle: Callable[[Agent, Mapping[str, Any]], Any], *, parks: bool = Fa
 
 async def _while_heard(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
     """The answer, given up when the agent hangs up: a command claimed later would be lost with it."""
-    answering, hung_up = asyncio.create_task(answer), asyncio.ensure_future(request.receive())
+    answering, hung_up = asyncio.create_task(answer), asyncio.create_task(_hang_up(request))
     try:
         await asyncio.wait({answering, hung_up}, return_when=asyncio.FIRST_COMPLETED)
         return answering.result() if answering.done() else Response(status_code=408)
