@@ -224,7 +224,7 @@ def test_four_commands_run_at_once(box: Box) -> None:
 def test_a_command_that_kills_everything_it_can_leaves_the_box_usable(box: Box) -> None:
     event, _ = run(box, "kill -9 1; kill -STOP 1; kill -INT 1; kill -CHLD 1; sleep 7777 & kill -9 -1")
     assert event["exit"] in (0, 137)
-    assert box.jailed() == {}
+    eventually(lambda: not box.jailed())  # what was killed in the middle of its birth takes a moment to go
     assert run(box, "echo still here")[1] == b"still here\n"
 
 
