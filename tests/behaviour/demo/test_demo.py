@@ -88,7 +88,8 @@ def tools(output: str) -> list[str]:
 
 
 def living_tokens(data: Path) -> list[str]:
-    listed = json.loads(rift("token", "ls", "--json", "--data", str(data)).output)
+    said = rift("token", "ls", "--json", "--data", str(data)).output
+    listed = json.loads(said[said.index("[\n") :])  # before it: what was waited for, on stderr
     return [token["client"] for token in listed if token["revoked_at"] is None and "agent" in token["client"]]
 
 

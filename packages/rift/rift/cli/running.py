@@ -90,6 +90,8 @@ def demo(place: Place, address: str, repo: str | None, ref: str | None) -> int:
 def down(place: Place) -> int:
     """End the server, the workers and every box's processes, then the database. How many boxes were stopped."""
     pids = _pids(place)
+    if pids:
+        note("Stopping what serves, then the boxes, then the database …")
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, Place, fail, find, loop
+from rift.cli.place import DataOption, JsonOption, Place, fail, find, loop, note
 
 PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
 RepoOption = Annotated[
@@ -114,6 +114,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     from rift.drivers.boxes.local.doctor import check_host
 
     place = find(data)
+    note("Trying what this host allows …")
     checks = loop(check_host(app.local_config(place.settings, place.data)))
     if as_json:
         print(json.dumps([check._asdict() for check in checks], indent=2))
