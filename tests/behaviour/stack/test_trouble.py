@@ -217,8 +217,13 @@ async def test_a_command_that_waits_when_its_box_is_destroyed_did_not_run(hands:
 
 async def test_whoever_waits_is_told_when_the_task_is_taken_over_and_closed_meanwhile(hands: Hands) -> None:
     await hands.take()
-    id = (await hands.bash("sleep 600", block_for=1))["command"]
-    waiting = asyncio.create_task(hands.output((id, 0), block_for=45))
+    waiting = asyncio.create_task(hands.bash("sleep 600", block_for=45))
+
+    async def runs() -> bool:
+        (vm,) = await hands.vms()
+        return any(one["started"] for one in vm["open_commands"])
+
+    await eventually(runs, within=20)
     other = Hands(hands.stack, "ada again")
     taken = await other.call("rift_task_attach", task=hands.id, takeover=True)
     other.task = taken.found(r"^handle: (\S+)$")
@@ -226,6 +231,6 @@ async def test_whoever_waits_is_told_when_the_task_is_taken_over_and_closed_mean
     said = await waiting
     assert (said["status"], said["exit"]) == ("finished", None)
     assert said["reason"].startswith("box destroyed")
-    assert (await hands.output((id, 0))).refused == "task_closed"
+    assert (await hands.output((said["command"], 0))).refused == "task_closed"
     await hands.open()
     await hands.close()
