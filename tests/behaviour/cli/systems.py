@@ -145,7 +145,7 @@ class Running:
 
     def errors(self) -> str:
         """What it logged."""
-        return (self.data / f"{self.command}.err").read_text()[-3000:]
+        return (self.data / f"{self.command}.err").read_text()
 
     @property
     def url(self) -> str:

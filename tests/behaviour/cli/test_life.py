@@ -120,6 +120,7 @@ async def test_a_database_that_dies_is_told_as_such_comes_back_and_nothing_is_lo
 
     await eventually(back, within=30, every=0.3)
     assert "the database had ended and runs again" in up.errors()
+    assert "Traceback" not in up.errors()
     await up.bash(task, box, "until test -e ticks; do sleep 0.02; done; rm on")
     ended = await output(up, task, ticking["command"])
     assert (ended["status"], ended["exit"]) == ("finished", 0)

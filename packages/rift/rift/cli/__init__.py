@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 import typer
@@ -28,6 +28,22 @@ app.add_typer(people.tokens, name="token")
 app.add_typer(repos.app, name="repo")
 
 
+_DATABASE_AWAY = frozenset({"OperationalError", "AdminShutdown", "CrashShutdown", "PoolTimeout", "ConnectorException"})
+"""By name, as importing their modules would slow every --help."""
+
+
+class _Logs(logging.Formatter):
+    """Libraries' own log lines. That the database is away is said in a line; a traceback would not say where."""
+
+    def formatException(self, ei: Any) -> str:
+        error: BaseException | None = ei[1]
+        while error is not None:
+            if type(error).__name__ in _DATABASE_AWAY:
+                return f"the database is away: {str(error).strip().partition(chr(10))[0]}"
+            error = error.__cause__ or error.__context__
+        return super().formatException(ei)
+
+
 @app.callback()
 def everywhere(
     verbose: Annotated[
@@ -36,7 +52,9 @@ def everywhere(
 ) -> None:
     """Disposable boxes for coding agents, grouped into leased tasks, over MCP."""
     level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logs = logging.StreamHandler(sys.stderr)
+    logs.setFormatter(_Logs("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[logs])
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
