@@ -107,6 +107,9 @@ class Jobs(Generic[Deps]):
                 await self._work(at_once)
             except* (ConnectorException, OperationalError, PoolTimeout) as away:
                 log.error("jobs.database_away", errors=[str(error.__cause__ or error) for error in away.exceptions])
+            # Where both came at once, the group told only of the database.
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _work(self, at_once: int) -> None:
