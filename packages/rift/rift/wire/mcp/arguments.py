@@ -151,7 +151,8 @@ def _nearest(schema: Schema, value: object) -> Any:
     read = _lenient(schema["type"], value)
     if schema["type"] not in ("integer", "number") or not _is(schema["type"], read) or "enum" in schema:
         return None
-    return min(max(read, schema.get("minimum", read)), schema.get("maximum", read))
+    raised = max(read, schema.get("minimum", read))
+    return min(raised, schema.get("maximum", raised))
 
 
 def _from_json(text: str) -> object:
