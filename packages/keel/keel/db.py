@@ -8,13 +8,13 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, LiteralString, Self, TypeVar
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
 from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
-__all__ = ["Database", "Json", "Tx", "UniqueViolation", "forbid_in_transaction"]
+__all__ = ["Database", "Json", "OperationalError", "Tx", "UniqueViolation", "forbid_in_transaction"]
 
 Row = TypeVar("Row")
 Params = Mapping[str, object]

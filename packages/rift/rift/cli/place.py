@@ -186,8 +186,7 @@ def loop(main: Coroutine[Any, Any, Result]) -> Result:
 
 def prepare(place: Place) -> None:
     """Bring the database to the newest step. Exits when it cannot be reached."""
-    from psycopg import OperationalError  # not with every --help
-
+    from keel.db import OperationalError  # not with every --help
     from rift.migrations import migrate
 
     try:
