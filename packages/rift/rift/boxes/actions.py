@@ -122,10 +122,7 @@ async def destroy(deps: Deps, act: Act, task: str, vm: str, progress: Progress) 
     """Destroy one box, with its checkout and its state. Waits at most 20 s. Source: rift_vm_destroy."""
     deadline = Deadline(deps.clock, CLOSE_WAITS)
     async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task)
-        if isinstance(held, Refusal):
-            return row.said(held)
-        box = await pick(tx, deps, row, act.caller, held, vm)
+        box = await reach(tx, deps, row, act.caller, task, vm)
         if isinstance(box, Refusal):
             return row.said(box)
         await destroy_in(tx, deps, box)
@@ -136,10 +133,7 @@ async def destroy(deps: Deps, act: Act, task: str, vm: str, progress: Progress) 
 async def suspend(deps: Deps, act: Act, task: str, vm: str) -> Box | Refusal:
     """Park a box that has no open command; its files are flushed first. Source: rift_vm_suspend."""
     async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task)
-        if isinstance(held, Refusal):
-            return row.said(held)
-        box = await pick(tx, deps, row, act.caller, held, vm)
+        box = await reach(tx, deps, row, act.caller, task, vm)
         if isinstance(box, Refusal):
             return row.said(box)
         decision = decide_suspend(box, await store.open_commands(tx, [box.id]))
@@ -152,7 +146,13 @@ async def suspend(deps: Deps, act: Act, task: str, vm: str) -> Box | Refusal:
     return await apply_power(deps, box.id)
 
 
-async def pick(tx: Tx, deps: Deps, row: Row, caller: Caller, task: Task, vm: str) -> Box | Refusal:
+async def reach(tx: Tx, deps: Deps, row: Row, caller: Caller, task: str, vm: str) -> Box | Refusal:
+    """The box that a call under a task's handle means: the task's row is locked, then the box's."""
+    held = await tasks.admit(tx, deps, row, caller, task)
+    return held if isinstance(held, Refusal) else await _pick(tx, row, caller, held, vm)
+
+
+async def _pick(tx: Tx, row: Row, caller: Caller, task: Task, vm: str) -> Box | Refusal:
     """The box of the task that an id or a name means, locked, if the caller is still in its organization."""
     found = await store.find_for(tx, vm, task.id, caller.user) if vm.isprintable() else None
     if found is None:  # not an id: a name, or nothing

@@ -22,7 +22,6 @@ from rift.commands.model import Answer, Command, CommandId, End, Kind, Piece, Re
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import FILE_SECONDS, TAKE_WITHIN
-from rift.tasks import actions as tasks
 
 ASK_SECONDS = 5.0
 """How long a box's agent has to hand over bytes."""
@@ -79,10 +78,7 @@ async def run(
         return await refuse(deps, act, problem)
     with ExitStack() as heard:
         async with audited(deps, act) as (tx, row):
-            held = await tasks.admit(tx, deps, row, act.caller, task)
-            if isinstance(held, Refusal):
-                return row.said(held)
-            box = await boxes.pick(tx, deps, row, act.caller, held, vm)
+            box = await boxes.reach(tx, deps, row, act.caller, task, vm)
             if isinstance(box, Refusal):
                 return row.said(box)
             decision = decide_command(box)
@@ -117,10 +113,7 @@ async def output(
     if isinstance(parsed, Refusal):
         return await refuse(deps, act, parsed)
     async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task)
-        if isinstance(held, Refusal):
-            return row.said(held)
-        box = await boxes.pick(tx, deps, row, act.caller, held, parsed[0][0].box)
+        box = await boxes.reach(tx, deps, row, act.caller, task, parsed[0][0].box)
         if isinstance(box, Refusal):
             return row.said(refusals.bad_id(wanted[0][0]) if box.code == "vm_unknown" else box)
         numbers = [id.n for id, _ in parsed]
@@ -144,10 +137,7 @@ async def stop(deps: Deps, act: Act, deadline: Deadline, task: str, id: str, pro
     if parsed is None:
         return await refuse(deps, act, refusals.bad_id(id))
     async with audited(deps, act) as (tx, row):
-        held = await tasks.admit(tx, deps, row, act.caller, task)
-        if isinstance(held, Refusal):
-            return row.said(held)
-        box = await boxes.pick(tx, deps, row, act.caller, held, parsed.box)
+        box = await boxes.reach(tx, deps, row, act.caller, task, parsed.box)
         if isinstance(box, Refusal):
             return row.said(refusals.bad_id(id) if box.code == "vm_unknown" else box)
         await boxes.use(tx, deps, box)
