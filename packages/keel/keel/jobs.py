@@ -104,10 +104,11 @@ class Jobs(Generic[Deps]):
         self._deps = deps
         while True:
             try:
-                await self._work(at_once)
+                # A task of its own: Python before 3.13 leaves a group's task marked as cancelled when a part of it fails.
+                await asyncio.create_task(self._work(at_once), name="jobs")
             except* (ConnectorException, OperationalError, PoolTimeout) as away:
                 log.error("jobs.database_away", errors=[str(error.__cause__ or error) for error in away.exceptions])
-            # Where both came at once, the group told only of the database.
+            # Told to end while the database was away: the group raised only the latter.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise asyncio.CancelledError
             await asyncio.sleep(HEARTBEAT_SECONDS)
