@@ -104,7 +104,7 @@ class Jobs(Generic[Deps]):
         self._deps = deps
         while True:
             try:
-                # A task of its own: Python before 3.13 leaves a group's task marked as cancelled when a part of it fails.
+                # A task of its own: before Python 3.13 a group whose part fails leaves its task marked as cancelled.
                 await asyncio.create_task(self._work(at_once), name="jobs")
             except* (ConnectorException, OperationalError, PoolTimeout) as away:
                 log.error("jobs.database_away", errors=[str(error.__cause__ or error) for error in away.exceptions])
