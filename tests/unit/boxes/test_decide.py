@@ -198,12 +198,3 @@ def test_the_smallest_free_number_is_free_and_none_below_it_is(taken: set[int]) 
     number = smallest_free(taken)
     assert number not in taken
     assert set(range(1, number)) <= taken
-
-
-@pytest.mark.parametrize(("ago", "silent"), [(59.9, False), (60, True), (0, False), (-5, False)])
-def test_an_agent_is_silent_after_a_minute_unheard(ago: float, silent: bool) -> None:
-    assert replace(RUNNING, seen_at=NOW - timedelta(seconds=ago)).silent(NOW) is silent
-
-
-def test_an_agent_that_was_never_heard_is_silent() -> None:
-    assert replace(RUNNING, seen_at=None).silent(NOW)

@@ -31,7 +31,7 @@ async def work(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | N
     with deps.signals.on(f"agent:{agent.box}") as signal:
         woken = False
         while True:
-            found = await _tell(deps, agent, told, power, certain=woken)
+            found = await _tell(deps, agent, told, certain=woken)
             if found is None or found.news(power) or deadline.left() <= 0 or signal.closing:
                 return found
             woken = await signal.wait(deadline.left())
@@ -56,7 +56,8 @@ async def answer(deps: Deps, agent: Agent, id: str, first: int, size: int | None
     return True
 
 
-async def _tell(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | None, *, certain: bool) -> Work | None:
+async def _tell(deps: Deps, agent: Agent, told: Told, *, certain: bool) -> Work | None:
+    """What there is to say. Unless it is `certain` that there is something, a cheap look comes before the claim."""
     if not certain:
         async with deps.db.look() as tx:
             found = await commands.news(tx, deps, agent.box, agent.incarnation, agent.token_sha256, told)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
-
-from rift.names import SILENT_AFTER
 
 State = Literal["starting", "running", "parked", "destroying", "destroyed", "failed"]
 
@@ -62,10 +60,6 @@ class Box:
     def repository(self) -> str:
         """`OWNER/NAME`."""
         return f"{self.repo_owner}/{self.repo_name}"
-
-    def silent(self, now: datetime, after: timedelta = SILENT_AFTER) -> bool:
-        """Whether its agent has not been heard for so long."""
-        return self.seen_at is None or now - self.seen_at >= after
 
 
 @dataclass(frozen=True, slots=True)

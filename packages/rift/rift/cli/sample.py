@@ -18,7 +18,6 @@ from rift.repos import actions as repos
 
 EMAIL = "admin@localhost.localdomain"
 REPO = "sample/hello"
-WHO = {"NAME": "Rift", "EMAIL": EMAIL}
 FILES = {
     "README.md": "# hello\n\nA small project to try Rift on. `python3 -m unittest` runs its tests.\n",
     "hello.py": '''"""Greets."""

@@ -73,16 +73,14 @@ async def want_stop(tx: Tx, box: str, n: int) -> None:
     await tx.run("UPDATE commands SET stop_wanted = true WHERE box = %(box)s AND n = %(n)s", {"box": box, "n": n})
 
 
-async def never_run(tx: Tx, box: str, n: int, reason: str, now: datetime) -> bool:
+async def never_run(tx: Tx, box: str, n: int, reason: str, now: datetime) -> None:
     """A command that nobody took: it never ran and never will."""
-    return bool(
-        await tx.run(
-            """
-            UPDATE commands SET state = 'unrun', reason = %(reason)s, ended_at = %(now)s, content = NULL
-            WHERE box = %(box)s AND n = %(n)s AND state = 'queued'
-            """,
-            {"box": box, "n": n, "reason": reason, "now": now},
-        )
+    await tx.run(
+        """
+        UPDATE commands SET state = 'unrun', reason = %(reason)s, ended_at = %(now)s, content = NULL
+        WHERE box = %(box)s AND n = %(n)s AND state = 'queued'
+        """,
+        {"box": box, "n": n, "reason": reason, "now": now},
     )
 
 

@@ -71,17 +71,14 @@ async def release(tx: Tx, id: str, now: datetime) -> None:
     )
 
 
-async def close(tx: Tx, id: str, now: datetime) -> bool:
-    """Close it; whether it was open."""
-    return bool(
-        await tx.run(
-            """
-            UPDATE tasks SET status = 'closed', closed_at = %(now)s, secret_sha256 = NULL, holder = NULL,
-                             held_since = NULL
-            WHERE id = %(id)s AND status = 'open'
-            """,
-            {"id": id, "now": now},
-        )
+async def close(tx: Tx, id: str, now: datetime) -> None:
+    """Close an open task; its lease ends with it."""
+    await tx.run(
+        """
+        UPDATE tasks SET status = 'closed', closed_at = %(now)s, secret_sha256 = NULL, holder = NULL, held_since = NULL
+        WHERE id = %(id)s AND status = 'open'
+        """,
+        {"id": id, "now": now},
     )
 
 

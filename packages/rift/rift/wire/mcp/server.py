@@ -23,7 +23,6 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
-    CLIENT_INFO_META_KEY,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
@@ -199,7 +198,6 @@ class McpServer:
             act=scrubbed(caller, tool.name, arguments, started),
             request=f"r-{self._ids.hex(12)}",
             deadline=Deadline(self._clock, tool.budget),
-            client=_client_name(context),
             progress=report.say,
         )
         return _result(await self._finish(tool, call, arguments, report))
@@ -313,12 +311,6 @@ async def _keep_arguments(ctx: Context, call_next: CallNext) -> HandlerResult:
             rest = {name: value for name, value in params.items() if name != "arguments"}
             ctx = replace(ctx, params={**rest, RAW_ARGUMENTS: arguments})
     return await call_next(ctx)
-
-
-def _client_name(context: Context) -> str | None:
-    info = (context.meta or {}).get(CLIENT_INFO_META_KEY)
-    name = info.get("name") if isinstance(info, Mapping) else None
-    return name[:64] if isinstance(name, str) else None
 
 
 def _accept(headers: list[tuple[bytes, bytes]]) -> tuple[bytes, bool]:

@@ -53,8 +53,6 @@ class Call:
     """The request's id, which log lines about this call carry."""
     deadline: Deadline
     """When the answer must be ready."""
-    client: str | None = None
-    """The name the client gives itself with this request, if it does. Never a basis for a decision."""
     progress: Callable[[str], Awaitable[None]] = _silent
     """Tell a waiting client, in a few words, what is going on."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)

@@ -30,10 +30,6 @@ class BoxDir:
         return self.path / "agent.json"
 
     @property
-    def log(self) -> Path:
-        return self.path / "agent.log"
-
-    @property
     def socket(self) -> Path:
         return self.path / "control.sock"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,24 +62,15 @@ def living_uids() -> set[int]:
 
 async def end_all(box: BoxDir, *, seconds: float) -> None:
     """Kill every process of the box and wait until none is left. Raises DriverError after `seconds`."""
-    await _end(lambda: all_processes(box), f"box {box.path.name}", seconds)
-
-
-async def end_agents(box: BoxDir, *, seconds: float) -> None:
-    """Kill the box's agents, and with them their jails."""
-    await _end(lambda: agents(box), f"the agent of box {box.path.name}", seconds)
-
-
-async def _end(find: Callable[[], list[int]], whose: str, seconds: float) -> None:
     left: list[int] = []
     try:
         async with asyncio.timeout(seconds):
-            while left := await asyncio.to_thread(find):
+            while left := await asyncio.to_thread(all_processes, box):
                 for pid in left:
                     _kill(pid)
                 await asyncio.sleep(0.01)
     except TimeoutError as error:
-        raise DriverError(f"Processes of {whose} do not end: {', '.join(map(str, left))}.") from error
+        raise DriverError(f"Processes of box {box.path.name} do not end: {', '.join(map(str, left))}.") from error
 
 
 def _kill(pid: int) -> None:
