@@ -288,16 +288,18 @@ def test_no_open_task_names_the_tool_that_opens_one() -> None:
 
 def test_boxes_are_listed_with_their_open_commands_and_what_persists() -> None:
     open = OpenCommand(ID, 7, "bash", "make\n  test " + "x" * 200, True, NOW - timedelta(minutes=2))
-    failed = box(id="b-2", state="failed", failure="no space\nleft")
+    failed = box(id="b-2", state="failed", failure="no space\nleft", lacks="Submodules are not checked out: lib.")
     answer = vm_ls.render([BoxLine(box(), (open,)), BoxLine(failed, ())], NOW)
     assert "2 VMs\n" in answer.text
     assert f"  command {ID}.7: running, sent 2 minutes ago, bash make test xxx" in answer.text
     assert "  why: no space\nleft" in answer.text
+    assert "  Submodules are not checked out: lib." in answer.text
     assert "persist" in answer.text
     assert "next:" not in answer.text
     jsonschema.validate(answer.structured, dict(vm_ls.TOOL.output_schema or {}))
     assert answer.structured is not None
     assert answer.structured["vms"][0]["open_commands"][0]["id"] == f"{ID}.7"
+    assert [vm["lacks"] for vm in answer.structured["vms"]] == [None, "Submodules are not checked out: lib."]
 
 
 def test_a_starting_box_asks_for_another_look_and_no_box_for_one() -> None:

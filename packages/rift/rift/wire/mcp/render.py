@@ -95,7 +95,7 @@ def box_value(box: Box) -> dict[str, Any]:
 
 
 def box_lines(line: BoxLine, now: datetime) -> str:
-    """A VM in rift_vm_ls: its line, why it failed, and its open commands."""
+    """A VM in rift_vm_ls: its line, why it failed, what its checkout lacks, and its open commands."""
     failure = f"  why: {line.box.failure}" if line.box.failure else None
     lacks = f"  {line.box.lacks}" if line.box.lacks else None
     return lines(box_line(line.box), failure, lacks, *(f"  {open_line(one, now)}" for one in line.open))
@@ -113,7 +113,12 @@ def box_line_value(line: BoxLine) -> dict[str, Any]:
         }
         for one in line.open
     ]
-    return {**box_value(line.box), "failure": line.box.failure, "open_commands": commands}
+    return {
+        **box_value(line.box),
+        "failure": line.box.failure,
+        "lacks": line.box.lacks or None,
+        "open_commands": commands,
+    }
 
 
 def open_line(command: OpenCommand, now: datetime) -> str:

@@ -60,6 +60,7 @@ TOOL = Tool(
             schemas.answer(
                 **BOX,
                 failure=schemas.nullable("string"),
+                lacks=schemas.nullable("string", "What its checkout lacks."),
                 open_commands=schemas.array(
                     schemas.answer(
                         id=schemas.string(),
