@@ -53,6 +53,12 @@ def storable(value: object) -> object:
             return value
 
 
+async def have_months(tx: Tx, now: datetime) -> None:
+    """Have the partitions of this month and the next."""
+    for ahead in ("0 months", "1 month"):
+        await tx.run("SELECT ledger_month(%(now)s + %(ahead)s::interval)", {"now": now, "ahead": ahead})
+
+
 async def append(tx: Tx, record: Record) -> None:
     """Write one record, and its text beside it."""
     text = None if record.text is None else _UNSTORABLE.sub("\ufffd", record.text)
