@@ -14,7 +14,7 @@ from tests.wire.serving import served
 
 from keel.refusal import Refusal
 from keel.testing.plugin import FreshDatabase
-from rift import app
+from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
@@ -55,7 +55,7 @@ async def whole_rift(database: FreshDatabase, data: Path) -> AsyncIterator[Whole
     async with (
         httpx2.AsyncClient(timeout=60) as agents,
         app.connect(RiftSettings(), data, database.runtime, boxes=boxes, forge=forge) as deps,
-        served(app.web(deps)) as where,
+        served(serving.web(deps)) as where,
     ):
         place.append(where)
         working = asyncio.create_task(app.work(deps))

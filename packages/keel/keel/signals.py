@@ -98,17 +98,21 @@ class Signals:
                 waiter.close()
 
     async def _listen(self) -> None:
+        away = False
         while True:
             try:
                 async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
+                    away = False
                     self._wake_all()  # what happened while we were away
                     self._ready.set()
                     async for notification in connection.notifies():
                         for waiter in tuple(self._waiters.get(notification.payload, ())):
                             waiter.wake()
             except OperationalError as error:
-                log.warning("signals.reconnecting", error=str(error).strip())
+                if not away:  # once for each time that it goes away
+                    log.warning("signals.reconnecting", error=str(error).strip())
+                away = True
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     def _wake_all(self) -> None:

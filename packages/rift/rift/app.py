@@ -1,32 +1,24 @@
 """The composition: everything concrete is chosen here, and nowhere else.
 
-`connect` opens what every program needs, `web` is the HTTP side, `work` the background side.
+`connect` opens what every program needs, `work` is the background side; `serving.py` is the HTTP side.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import socket
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from importlib.metadata import version
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import structlog
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
+from keel import ledger
 from keel.clock import SystemClock
 from keel.db import Database
 from keel.ids import SystemIds
 from keel.jobs import Jobs
 from keel.signals import Signals
-from rift import audit
 from rift.boxes import jobs as boxes
 from rift.commands import jobs as commands
 from rift.deps import Deps
@@ -34,23 +26,15 @@ from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
-from rift.people import actions as people
 from rift.pools import jobs as pools
 from rift.repos import jobs as repos
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
-from rift.wire.agent.routes import routes as agent_routes
-from rift.wire.mcp.guard import Guard, mcp_routes
-from rift.wire.mcp.registry import Registry
-from rift.wire.mcp.server import McpServer
-from rift.wire.mcp.tools import TOOLS
 
 log = structlog.get_logger()
 
 NOUNS = (repos, tasks, boxes, commands, pools)
 """Those that have background work, in the written order."""
-GRACE_SECONDS = 2
-"""How long a stopping server waits for calls that are being answered."""
 
 
 @asynccontextmanager
@@ -92,48 +76,6 @@ def local_config(settings: RiftSettings, data: Path) -> LocalConfig:
     )
 
 
-def web(deps: Deps) -> Starlette:
-    """The HTTP side: `/mcp` behind its guard, the agents' door, `/healthz`, and where a client learns of the guard."""
-    public = address(deps.settings)
-    mcp = McpServer(
-        Registry(TOOLS),
-        deps,
-        clock=deps.clock,
-        ids=deps.ids,
-        refused=lambda act, refusal: audit.refuse(deps, act, refusal),
-        version=version("rift"),
-    )
-    guard = Guard(
-        mcp,
-        authenticate=lambda token: people.authenticate(deps, token),
-        metadata_url=f"{public}/.well-known/oauth-protected-resource/mcp",
-        hosts=[*deps.settings.server.hosts, urlsplit(public).netloc, urlsplit(public).hostname or ""],
-    )
-
-    async def healthy(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "version": version("rift")})
-
-    async def resource(request: Request) -> Response:
-        told = {"resource": f"{public}/mcp", "bearer_methods_supported": ["header"], "scopes_supported": ["rift"]}
-        return JSONResponse(told)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.run():
-            yield
-
-    return Starlette(
-        routes=[
-            *mcp_routes(guard),
-            *agent_routes(deps),
-            Route("/healthz", healthy),
-            Route("/.well-known/oauth-protected-resource", resource),
-            Route("/.well-known/oauth-protected-resource/mcp", resource),
-        ],
-        lifespan=lifespan,
-    )
-
-
 def address(settings: RiftSettings) -> str:
     """The address that people and agents use."""
     server = settings.server
@@ -155,72 +97,20 @@ async def work(deps: Deps) -> None:
 async def months(deps: Deps) -> None:
     """Have the ledger's partitions of this month and the next."""
     async with deps.db.tx() as tx:
-        for ahead in ("0 months", "1 month"):
-            await tx.run(
-                "SELECT ledger_month(%(now)s + %(ahead)s::interval)", {"now": deps.clock.now(), "ahead": ahead}
-            )
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with its signals left to us, and with a word when it is up."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own; then `up` is set."""
-        await super().startup(sockets)
-        self.up.set()
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Signals are heard by `serve`."""
-        yield
-
-
-async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
-    """Serve until SIGINT or SIGTERM, with or without the background work; `ready` is told once requests are taken."""
-    config = uvicorn.Config(
-        web(deps),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        timeout_keep_alive=65,
-    )
-    server = Server(config)
-    background = asyncio.create_task(work(deps), name="work") if with_work else None
-    serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-
-    def stop() -> None:
-        deps.signals.close()  # calls that wait answer with what there is
-        server.should_exit = True
-
-    _on_signals(stop)
-    try:
-        await asyncio.wait([serving, asyncio.create_task(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
-        if server.started:
-            ready()
-        await asyncio.wait([task for task in (serving, background) if task], return_when=asyncio.FIRST_COMPLETED)
-        stop()
-        await serving
-    finally:
-        await _end(background)
+        await ledger.have_months(tx, deps.clock.now())
 
 
 async def work_until_signal(deps: Deps) -> None:
     """Do background work until SIGINT or SIGTERM."""
     background = asyncio.create_task(work(deps), name="work")
     stop = asyncio.Event()
-    _on_signals(stop.set)
+    on_signals(stop.set)
     waiting = asyncio.create_task(stop.wait())
     await asyncio.wait([background, waiting], return_when=asyncio.FIRST_COMPLETED)
-    await _end(background)
+    await end(background)
 
 
-async def _end(task: asyncio.Task[None] | None) -> None:
+async def end(task: asyncio.Task[None] | None) -> None:
     """Cancel it, and raise what it died of by itself."""
     if task is None:
         return
@@ -232,7 +122,14 @@ async def _end(task: asyncio.Task[None] | None) -> None:
         await task
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first SIGINT or SIGTERM; a second one ends the process as if nobody listened."""
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+
+    def heard() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+        stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, heard)

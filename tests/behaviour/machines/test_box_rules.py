@@ -14,6 +14,8 @@ from rift.boxes import jobs as box_jobs
 from rift.boxes.model import Box
 from rift.commands.model import Answer, End
 from rift.drivers.boxes.protocol import DriverError
+from rift.repos import actions as repos
+from rift.repos.model import Network
 
 
 async def started(rift: Place, task: str) -> str:
@@ -201,3 +203,20 @@ async def test_reading_and_stopping_count_as_use_and_resume_nothing(rift: Place)
         assert not isinstance(await call, Refusal)
         after = await rift.box(box)
         assert (after.state, after.used_at) == ("parked", rift.clock.now())
+
+
+async def test_warm_boxes_are_made_anew_when_what_they_may_reach_changes(rift: Place) -> None:
+    old = {box.id for box in await rift.warm(2)}
+    task = await rift.open_task()
+    claimed = await rift.new_box(task.handle)
+    assert isinstance(claimed, Box)
+    await repos.set_network(rift.deps, "acme/app", Network(None, ("api.example.com",), ()))
+    await rift.work()
+    living = [box for box in await rift.all_boxes() if box.state in ("starting", "running")]
+    assert {box.id for box in living} & old == {claimed.id}
+    assert len([box for box in living if box.task is None]) == 2
+    await repos.set_network(rift.deps, "acme/app", Network(None, (), ()))
+    await rift.work()
+    assert {box.id for box in await rift.all_boxes() if box.state in ("starting", "running")} == {
+        box.id for box in living
+    }

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from keel.refusal import Refusal
-from rift import app
+from rift import app, serving
 from rift.audit import Act
 from rift.deps import Deps
 from rift.people import actions as people
@@ -40,7 +40,7 @@ async def main(data: Path, port: int, database: str) -> None:
     async with app.connect(settings, data, database, agent_url=f"unix:{agents}") as deps:
         if not (data / "people.json").exists():
             await first(deps)
-        await app.serve(deps, listening(port, agents), lambda: print("serving", flush=True), with_work=True)
+        await serving.serve(deps, listening(port, agents), lambda: print("serving", flush=True), with_work=True)
 
 
 async def first(deps: Deps) -> None:

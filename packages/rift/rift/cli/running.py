@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from keel.postgres import PostgresError
-from rift import app
+from rift import app, serving
 from rift.cli import sample
 from rift.cli.place import Place, fail, loop, note, prepare
 from rift.demo import play
@@ -35,7 +35,7 @@ def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
             if demo:
                 return await _play(deps, place, sockets, repo, ref)
             lines = sample.welcome(app.address(place.settings), place, first)
-            await app.serve(deps, sockets, lambda: say(lines), with_work=True)
+            await serving.serve(deps, sockets, lambda: say(lines), with_work=True)
             await _say_stopped(deps, place)
         return 0
 
@@ -55,7 +55,7 @@ def serve(place: Place) -> None:
         async with _connected(place) as deps:
             worker = place.spelled("worker")
             ready = [f"Rift serves at {app.address(place.settings)}; `{worker}` does its background work."]
-            await app.serve(deps, sockets, lambda: say(ready), with_work=False)
+            await serving.serve(deps, sockets, lambda: say(ready), with_work=False)
             await _say_stopped(deps, place)
 
     with place.held(url=app.address(place.settings)), _sockets(place) as sockets:
@@ -164,21 +164,21 @@ async def _living(driver: BoxDriver) -> list[str]:
 async def _play(deps: Deps, place: Place, sockets: list[socket.socket], repo: str | None, ref: str | None) -> int:
     """Serve for as long as the demo plays."""
     ready = asyncio.Event()
-    serving = asyncio.create_task(app.serve(deps, sockets, ready.set, with_work=True))
+    served = asyncio.create_task(serving.serve(deps, sockets, ready.set, with_work=True))
     waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([served, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     code = 1
     if ready.is_set():
         playing = asyncio.create_task(play(deps, app.address(place.settings), repo, ref))
-        await asyncio.wait([serving, playing], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([served, playing], return_when=asyncio.FIRST_COMPLETED)
         if not playing.done():  # the server ended under it: it puts away what it can
             playing.cancel()
         with suppress(asyncio.CancelledError):
             code = await playing
-    if not serving.done():
+    if not served.done():
         os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to end
-    await serving
+    await served
     return code
 
 

@@ -30,6 +30,18 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
     return step
 
 
+async def renew(deps: Deps, repo: str) -> None:
+    """Drain the warm boxes of a repository (its id), whose settings changed, and fill its pools again."""
+    async with deps.db.tx() as tx:
+        refs = [ref for one, ref in await store.pools(tx) if one == repo]
+        old = [box.id for ref in refs for box in await store.unclaimed(tx, repo, ref)]
+    for box in old:
+        async with deps.db.tx() as tx:
+            await boxes.drain(tx, deps, box)
+    for ref in refs:
+        await fill(deps, repo, ref)
+
+
 async def all_pools(deps: Deps) -> list[tuple[str, str]]:
     """Every pool there is or should be: repository (id) and ref."""
     async with deps.db.tx() as tx:

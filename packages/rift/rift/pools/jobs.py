@@ -14,6 +14,7 @@ log = structlog.get_logger()
 def register(jobs: Jobs[Deps]) -> None:
     """A claim, a new head or a new watch asks for `pools.fill`; the scan finds what a lost request left."""
     jobs.on("pools.fill", fill)
+    jobs.on("pools.renew", actions.renew)
     jobs.every("pools.scan", 10, scan)
 
 

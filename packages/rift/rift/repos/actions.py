@@ -235,7 +235,7 @@ async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:
 
 
 async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
-    """Change what a repository's boxes may reach, from their next start on. Source: `rift repo network`."""
+    """Change what a repository's boxes may reach from their next start on; warm ones are made anew."""
     act = SystemAct("rift repo network", {"repo": full, **asdict(change)}, deps.clock.monotonic())
     async with audited(deps, act) as (tx, row):
         for wrong in (host for host in change.allow if not is_host(host)):
@@ -243,6 +243,8 @@ async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
         found = None
         for repo in [one for one, _ in await store.everything(tx) if one.full == full.strip()]:
             found = await store.put_network(tx, repo.id, *changed(repo, change))
+            if found != repo:
+                await jobs.defer(tx, "pools.renew", once=f"renew:{repo.id}", repo=repo.id)
         return row.said(found or refusals.no_such_added(full))
 
 
@@ -348,9 +350,6 @@ async def _look_ahead(deps: Deps, caller: Caller, repo: str, ref: str) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_AHEAD_SECONDS):
             await sync_repo(deps, found[0].id)
-
-
-# Parts ------------------------------------------------------------
 
 
 async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from rift.names import WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
 from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
@@ -106,7 +107,7 @@ def close_to(asked: str, names: Sequence[str]) -> list[str]:
 
 def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal:
     """The head to watch, or why the ref cannot be watched."""
-    if not 0 <= warm <= refusals.WARM_MOST:
+    if not 0 <= warm <= WARM_MOST:
         return refusals.warm_out_of_range(repo.full, ref, warm)
     head = heads.get(ref)
     if head is not None:

@@ -6,12 +6,9 @@ import json
 from collections.abc import Sequence
 
 from keel.refusal import Ask, Call, Refusal, Retry, kind
-from rift.names import PERSONAL
+from rift.names import PERSONAL, WARM_MOST
 from rift.people.model import OPERATOR
 from rift.repos.model import Repo, Watch
-
-WARM_MOST = 100
-"""The most warm boxes of one watched ref."""
 
 _NO_SUCH_REPOSITORY = kind("no_such_repository", "No repository {repo} is in your organizations.{others}")
 _WHICH_REPOSITORY = kind("which_repository", "{repo} can be any of {repos}. Name it as OWNER/NAME.")
@@ -57,7 +54,7 @@ def no_such_ref(repo: Repo, ref: str, warm: int, close: Sequence[str], branches:
 
 
 def not_watched(repo: Repo, ref: str, admin: bool, org: str, watched: Sequence[str]) -> Refusal:
-    """Names the rift_watch to call, or to ask an admin for (seed: Errors)."""
+    """Names the rift_watch to call, or to ask an admin for (contract: Errors)."""
     others = f" Watched: {', '.join(watched)}." if watched else " No ref of it is watched."
     watch = Call("rift_watch", {"repo": repo.full, "ref": ref, "warm": 1})
     mend = watch if admin else Ask(f"an admin of {org}", spelled(watch))

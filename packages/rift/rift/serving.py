@@ -1,0 +1,123 @@
+"""The HTTP side of the composition: what answers at which path, served until a signal comes.
+
+A room of its own, so that a command which serves nothing does not load it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.metadata import version
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rift import audit
+from rift.app import address, end, on_signals, work
+from rift.deps import Deps
+from rift.people import actions as people
+from rift.wire.agent.routes import routes as agent_routes
+from rift.wire.mcp.guard import Guard, mcp_routes
+from rift.wire.mcp.registry import Registry
+from rift.wire.mcp.server import McpServer
+from rift.wire.mcp.tools import TOOLS
+
+GRACE_SECONDS = 2
+"""How long a stopping server waits for calls that are being answered."""
+
+
+def web(deps: Deps) -> Starlette:
+    """The HTTP side: `/mcp` behind its guard, the agents' door, `/healthz`, and where a client learns of the guard."""
+    public = address(deps.settings)
+    mcp = McpServer(
+        Registry(TOOLS),
+        deps,
+        clock=deps.clock,
+        ids=deps.ids,
+        refused=lambda act, refusal: audit.refuse(deps, act, refusal),
+        version=version("rift"),
+    )
+    guard = Guard(
+        mcp,
+        authenticate=lambda token: people.authenticate(deps, token),
+        metadata_url=f"{public}/.well-known/oauth-protected-resource/mcp",
+        hosts=[*deps.settings.server.hosts, urlsplit(public).netloc, urlsplit(public).hostname or ""],
+    )
+
+    async def healthy(request: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": version("rift")})
+
+    async def resource(request: Request) -> Response:
+        told = {"resource": f"{public}/mcp", "bearer_methods_supported": ["header"], "scopes_supported": ["rift"]}
+        return JSONResponse(told)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with mcp.run():
+            yield
+
+    return Starlette(
+        routes=[
+            *mcp_routes(guard),
+            *agent_routes(deps),
+            Route("/healthz", healthy),
+            Route("/.well-known/oauth-protected-resource", resource),
+            Route("/.well-known/oauth-protected-resource/mcp", resource),
+        ],
+        lifespan=lifespan,
+    )
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with its signals left to us, and with a word when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own; then `up` is set."""
+        await super().startup(sockets)
+        self.up.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals are heard by `serve`."""
+        yield
+
+
+async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
+    """Serve until SIGINT or SIGTERM, with or without the background work; `ready` is told once requests are taken."""
+    config = uvicorn.Config(
+        web(deps),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=65,
+    )
+    server = Server(config)
+    background = asyncio.create_task(work(deps), name="work") if with_work else None
+    serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
+
+    def stop() -> None:
+        deps.signals.close()  # calls that wait answer with what there is
+        server.should_exit = True
+
+    on_signals(stop)
+    try:
+        await asyncio.wait([serving, asyncio.create_task(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
+        if server.started:
+            ready()
+        await asyncio.wait([task for task in (serving, background) if task], return_when=asyncio.FIRST_COMPLETED)
+        stop()
+        await serving
+    finally:
+        await end(background)
