@@ -75,8 +75,7 @@ def decide_bytes(command: Command, offset: int, reach: Reach) -> Tail | AskBox |
     return _without_the_box(command, offset, reach)
 
 
-def _without_the_box(command: Command, offset: int, reach: Reach) -> Piece:
-    why: Literal["parked", "silent", "gone"] = "gone" if reach == "awake" else reach
+def _without_the_box(command: Command, offset: int, why: Literal["parked", "silent", "gone"]) -> Piece:
     if command.size is None:
         return Piece("", offset, offset, None, why)
     kept = command.tail or b""
@@ -132,7 +131,7 @@ def decide_piece(offset: int, first: int, size: int, data: bytes, at_most: int, 
 
 
 def decide_text(tool: str, argument: str, text: str, most: int) -> Refusal | None:
-    """Whether a text can be carried into a box: not empty of meaning, no NUL, UTF-8, not too long."""
+    """Whether a text can be carried into a box: no NUL, UTF-8, not too long."""
     if "\0" in text:
         return refusals.nul(tool, argument)
     try:
