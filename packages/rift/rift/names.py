@@ -1,4 +1,7 @@
-"""Names and numbers that more than one room speaks of. Each limit of the seeds stands here once."""
+"""Names and numbers that more than one room speaks of.
+
+A limit of the contract that no setting changes stands here once.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ BOX_PREFIX = "b-"
 BEARER_PREFIX = "rift_"
 
 TOUCH_EVERY = timedelta(minutes=1)
-"""The activity clock moves at most this often (seed: Tasks, The clocks)."""
+"""The activity clock moves at most this often (contract: Tasks, The clocks)."""
 
 OPEN_COMMANDS = 4
-"""How many commands of one box may be open at once (seed: Boxes)."""
+"""How many commands of one box may be open at once (contract: Boxes)."""
 TIMEOUT_MOST = 259_200
 """The longest run of a command, in seconds: 72 hours."""
 BLOCK_MOST = 45
 """The longest that a call waits for a command, in seconds."""
 BUDGET_SECONDS = 53.0
-"""Every one of the five command tools has answered by then: under the seed's 55 s, with room for the wire."""
+"""Every one of the five command tools has answered by then: under the contract's 55 s, with room for the wire."""
 OUTPUT_BYTES = 65_536
 """The most output in one answer, shared by its commands."""
 TAIL_BYTES = 8_192
@@ -31,6 +34,8 @@ TAILS_KEPT = 64
 COMMAND_BYTES = 131_072
 READ_BYTES = 65_536
 WRITE_BYTES = 8 * 1024 * 1024
+WARM_MOST = 100
+"""The most warm boxes of one watched ref."""
 FILE_SECONDS = 45
 """How long a read or a write may run in the box."""
 

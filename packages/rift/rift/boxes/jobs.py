@@ -35,7 +35,7 @@ TOO_LONG = timedelta(seconds=120)
 
 
 def register(jobs: Jobs[Deps]) -> None:
-    """Everything above, by name."""
+    """The jobs below, by name."""
     jobs.on("boxes.start", start)
     jobs.on("boxes.revive", revive)
     jobs.on("boxes.destroy", destroy)
@@ -89,7 +89,7 @@ async def destroy(deps: Deps, box: str) -> None:
 
 
 async def park(deps: Deps, box: str) -> None:
-    """Park a box that nobody used for 30 minutes and that runs nothing (seed: Boxes)."""
+    """Park a box that nobody used for 30 minutes and that runs nothing (contract: Boxes)."""
     async with deps.db.tx() as tx:
         found = await store.find_locked(tx, box)
         if found is None:

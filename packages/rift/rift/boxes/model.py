@@ -1,4 +1,4 @@
-"""A box, its states, and its name. Source: seed MCP tools, Boxes."""
+"""A box, its states, and its name. Source: the contract, MCP tools, Boxes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Box:
     org: str
     network: str
     tries: int = 0
-    """How often its start was begun without its coming up, since the host's worker last began."""
+    """How often the start of a box that has not come up yet was begun, since a worker last began."""
     lacks: str = ""
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
 

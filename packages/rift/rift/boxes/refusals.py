@@ -16,7 +16,7 @@ _AMBIGUOUS = kind(
 _GONE = kind("vm_gone", "The VM {vm} is {state}: it runs nothing any more. rift_vm_new claims another.")
 _FAILED = kind(
     "vm_failed",
-    "The VM {vm} could not start. rift_vm_destroy puts it away, rift_vm_new tries another. Why: {failure}",
+    "The VM {vm} has failed and runs nothing. rift_vm_destroy puts it away, rift_vm_new tries another. Why: {failure}",
 )
 _BUSY = kind(
     "vm_busy",
@@ -40,7 +40,7 @@ def unknown(vm: str, box: Box | None = None) -> Refusal:
 
 
 def ambiguous(name: str, boxes: Sequence[Box]) -> Refusal:
-    """Several VMs of the task have the name; the answer gives their ids (seed: Boxes)."""
+    """Several VMs of the task have the name; the answer gives their ids (contract: Boxes)."""
     ids = ", ".join(box.id for box in boxes)
     return _AMBIGUOUS(_LIST, count=len(boxes), name=name, ids=ids)
 
@@ -54,7 +54,7 @@ def gone(box: Box) -> Refusal:
 
 
 def failed(box: Box) -> Refusal:
-    """It never came up; the whole reason is said."""
+    """It never came up, or could not go on; the whole reason is said."""
     return _FAILED(
         Call("rift_vm_destroy", {"task": YOUR_HANDLE, "vm": box.id}),
         Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": box.repository, "ref": box.ref}),
@@ -74,7 +74,7 @@ def starting(box: Box) -> Refusal:
 
 
 def full(box: Box, open: Sequence[OpenCommand]) -> Refusal:
-    """Four are open: the answer names each, with the calls that take its id (seed: Boxes)."""
+    """Four are open: the answer names each, with the calls that take its id (contract: Boxes)."""
     return _FULL(*reading_or_stopping(open), vm=box.id, count=len(open), open=ids(open))
 
 

@@ -124,10 +124,13 @@ async def insert(
 
 
 async def begin(tx: Tx, id: str, token_sha256: bytes, now: datetime) -> None:
-    """A new incarnation: the next number, a token of its own, a new epoch. A box that starts is in use from now on."""
+    """A new incarnation: the next number, a token of its own, a new epoch.
+
+    Of a box that starts this is one of its tries, and it is in use from now on.
+    """
     await tx.run(
         """
-        UPDATE boxes SET incarnation = incarnation + 1, tries = tries + 1, epoch = epoch + 1,
+        UPDATE boxes SET incarnation = incarnation + 1, tries = tries + (state = 'starting')::int, epoch = epoch + 1,
                          token_sha256 = %(token)s, seen_at = %(now)s,
                          used_at = CASE state WHEN 'starting' THEN greatest(used_at, %(now)s) ELSE used_at END
         WHERE id = %(id)s

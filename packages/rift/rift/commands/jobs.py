@@ -8,5 +8,5 @@ from rift.deps import Deps
 
 
 def register(jobs: Jobs[Deps]) -> None:
-    """A command that no agent took within 10 minutes never runs (seed: Boxes)."""
+    """A command that no agent took within 10 minutes never runs (contract: Boxes)."""
     jobs.every("commands.expire", 5, actions.expire)

@@ -1,4 +1,4 @@
-"""A command, its three statuses, and a piece of its output. Source: seed MCP tools, Boxes."""
+"""A command, its three statuses, and a piece of its output. Source: the contract, MCP tools, Boxes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rift.repos.decide import masked
 from rift.repos.model import Repo
 
 FIELDS = frozenset({"status", "reason", "command", "exit", "output", "next_offset", "size"})
-"""What each command's structured answer has (seed: Boxes)."""
+"""What each command's structured answer has (contract: Boxes)."""
 LOOKS_OFTEN = 3.0
 """For so long a running command is looked at every `PAUSE`; then a call waits for its end."""
 PAUSE = 0.1

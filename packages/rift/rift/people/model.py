@@ -29,7 +29,7 @@ class Caller:
 
     @property
     def label(self) -> str:
-        """What a task shows as its holder: `mcp:` and the client's name (seed: Tasks, The holder)."""
+        """What a task shows as its holder: `mcp:` and the client's name (contract: Tasks, The holder)."""
         return f"mcp:{self.client}"
 
 

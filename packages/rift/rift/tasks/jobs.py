@@ -12,7 +12,7 @@ log = structlog.get_logger()
 
 
 def register(jobs: Jobs[Deps]) -> None:
-    """A task that is quiet for 4 hours closes itself (seed: Tasks, The clocks)."""
+    """A task that is quiet for 4 hours closes itself (contract: Tasks, The clocks)."""
     jobs.every("tasks.close_quiet", 10, close_quiet)
 
 

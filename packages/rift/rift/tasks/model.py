@@ -1,4 +1,4 @@
-"""A task, its handle, and the clocks read off it. Source: seed Tasks."""
+"""A task, its handle, and the clocks read off it. Source: the contract, Tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task call is refused with. Every refusal names the tool that mends it (seed: Tasks, Refusals)."""
+"""What a task call is refused with. Every refusal names the tool that mends it (contract: Tasks, Refusals)."""
 
 from __future__ import annotations
 

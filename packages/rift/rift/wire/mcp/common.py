@@ -33,7 +33,7 @@ COMMAND: dict[str, Any] = {
     "next_offset": schemas.integer(),
     "size": schemas.integer(),
 }
-"""A command's members in an answer (seed: Boxes, structuredContent)."""
+"""A command's members in an answer (contract: Boxes, structuredContent)."""
 
 NEXT = schemas.nullable("string")
 """The exact next call."""

@@ -22,7 +22,7 @@ CONTRACT = (
     "rift_github_connect", "rift_github_enable", "rift_github_login", "rift_repos", "rift_watch", "rift_unwatch",
     "rift_feedback", "rift_docs", "rift_audit",
 )  # fmt: skip
-"""Every tool of the contract (seed: MCP tools), in its order. A server may offer fewer, never others."""
+"""Every tool of the contract (MCP tools), in its order. A server may offer fewer, never others."""
 
 DESCRIPTION_BYTES = 2048
 """A common client cuts a description here."""

@@ -23,7 +23,7 @@ PERSISTS = (
     "Files under the checkout, the home and /tmp persist for the VM's life; processes persist between commands and, "
     "as a rule, through parking; variables and the working directory of one command do not reach the next."
 )
-"""What persists on a VM (seed: Boxes, rift_bash)."""
+"""What persists on a VM (contract: Boxes, rift_bash)."""
 
 WAIT_SECONDS = 30
 """The `block_for` of the calls that an answer suggests."""

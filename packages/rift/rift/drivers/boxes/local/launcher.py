@@ -4,8 +4,9 @@ Run as `python -I -S launcher.py`, one JSON job on standard input, one JSON line
 CPython >= 3.9, as it runs under whatever Python the boxes use. Everything below `drop` happens without root: as the
 folder belongs to the box, a root process writing there could be led elsewhere by a link.
 
-Job: `{"uid": n|null, "gid": n|null, "dir": "…", "folders": ["etc", …], "files": [{"path","text","mode"}],
+Job: `{"uid": n|null, "gid": n|null, "dir": "…", "folders": ["etc", …], "files": [{"path","text","mode","once"?}],
 "links": [{"path","target"}], "checkout": {…}|null, "agent": ["python", …]|null, "run": ["bwrap", …]|null}`.
+A file to be made `once` is left alone where it is there.
 Answer: `{"pid": n|null, "lacks": ["…"], "run": {"code": n, "text": "…"}}` or `{"error": "…"}`.
 """
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from keel.refusal import YOUR_HANDLE, Refusal
 from keel.refusal import Call as CallMend
+from rift.names import WARM_MOST
 from rift.repos import actions
 from rift.repos.model import Watched
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import EXAMPLE_REF, EXAMPLE_REPO, REF, REPO
 from rift.wire.mcp.render import lines, next_line
 from rift.wire.mcp.tool import Answer, Call, Tool
-
-WARM_MOST = 100
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
