@@ -74,6 +74,19 @@ def test_only_the_database_rooms_speak_to_the_database() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_sql_stands_in_the_database_rooms_alone() -> None:
+    wrong = [
+        f"{source.place}:{node.lineno} gives tx.{node.func.attr}() a statement; a store does"
+        for source in modules()
+        if not matches(source.name, DATABASE_ROOMS)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == "tx"
+        if node.func.attr in ("one", "all", "row", "rows", "run", "many")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_a_decision_is_made_of_plain_values() -> None:
     wrong = []
     for source in modules("rift"):
