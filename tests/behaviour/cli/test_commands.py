@@ -41,6 +41,20 @@ def test_up_says_in_under_a_screen_where_it_is_the_token_how_to_connect_and_what
     assert up.errors() == "Starting the database …\n"
 
 
+def test_up_where_somebody_is_already_names_them_and_no_sample() -> None:
+    with folder() as data:
+        assert rift("user", "add", "ada@example.com", "--admin", "--data", data).status == 0
+        one = Running(data)
+        try:
+            one.up()
+        finally:
+            one.kill()
+        said = "\n".join(one.said)
+        assert "token new --user ada@example.com --client Claude" in said
+        assert "call rift_whoami" in said
+        assert SAMPLE not in said
+
+
 def test_a_second_up_on_the_same_data_says_where_the_first_is_and_changes_nothing(up: Running) -> None:
     assert up.process
     for command in ("up", "serve"):

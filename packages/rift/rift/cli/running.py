@@ -31,10 +31,10 @@ def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
 
     async def main(sockets: list[socket.socket]) -> int:
         async with _connected(place) as deps:
-            first = await sample.set_up(deps)
+            begun = await sample.set_up(deps)
             if demo:
                 return await _play(deps, place, sockets, repo, ref)
-            lines = sample.welcome(app.address(place.settings), place, first)
+            lines = sample.welcome(app.address(place.settings), place, begun)
             await serving.serve(deps, sockets, lambda: say(lines), with_work=True)
             await _say_stopped(deps, place)
         return 0

@@ -57,17 +57,21 @@ if __name__ == "__main__":
 
 
 @dataclass(frozen=True, slots=True)
-class First:
-    """The first start: whose token, and its secret, shown this once."""
+class Start:
+    """Who a token is for, and whether they have the sample; on the first start the token's secret, shown this once."""
 
     email: str
-    secret: str
+    sample: bool
+    secret: str | None = None
 
 
-async def set_up(deps: Deps) -> First | None:
-    """Make what a new system needs to be tried; None when somebody is already there."""
-    if await people.list_users(deps):
-        return None
+async def set_up(deps: Deps) -> Start:
+    """Make what a new system needs to be tried; nothing when somebody is already there."""
+    known = await people.list_users(deps)
+    if known:
+        who = next((user for user in known if user.admin), known[0])
+        theirs = [view.repo.full for view in await repos.list_repos(deps) if view.org == who.email]
+        return Start(who.email, REPO in theirs)
     user = await people.add_user(deps, EMAIL, admin=True)
     made = await people.new_token(deps, EMAIL, "First")
     if isinstance(user, Refusal) or isinstance(made, Refusal):
@@ -83,7 +87,7 @@ async def set_up(deps: Deps) -> First | None:
     watched = await repos.watch(deps, act, REPO, "main", 1)
     if isinstance(watched, Refusal):
         raise RuntimeError(watched.sentence)
-    return First(EMAIL, secret)
+    return Start(EMAIL, sample=True, secret=secret)
 
 
 def make_repository(path: Path) -> None:
@@ -108,21 +112,22 @@ def make_repository(path: Path) -> None:
         subprocess.run(["git", *arguments], cwd=path, env=environment, check=True, capture_output=True)
 
 
-def welcome(address: str, place: Place, first: First | None) -> list[str]:
+def welcome(address: str, place: Place, start: Start) -> list[str]:
     """What `rift up` prints once it serves, in under a screen."""
     lines = [f"Rift is up at {address}", f"  data: {place.data}", ""]
-    if first:
-        lines += [f"Your first token ({first.email}), shown this once:", f"  {first.secret}", ""]
+    if start.secret:
+        lines += [f"Your first token ({start.email}), shown this once:", f"  {start.secret}", ""]
     else:
-        lines += ["A token for a client:", f"  {place.spelled(f'token new --user {EMAIL} --client Claude')}", ""]
-    header = f'"Authorization: Bearer {first.secret if first else "<token>"}"'
+        lines += ["A token for a client:", f"  {place.spelled(f'token new --user {start.email} --client Claude')}", ""]
+    header = f'"Authorization: Bearer {start.secret or "<token>"}"'
+    box = f"open a Rift task, take a box of {REPO} at main, and run its tests."
     return [
         *lines,
         "Connect a client, for example Claude Code:",
         f"  claude mcp add --transport http rift {address}/mcp --header {header}",
         f"  (any other: the URL {address}/mcp with that header)",
         "",
-        f"Then ask your agent: open a Rift task, take a box of {REPO} at main, and run its tests.",
+        f"Then ask your agent: {box if start.sample else 'call rift_whoami, and do what it says.'}",
         "Or, in another terminal:",
         *(f"  {place.spelled(one)}" for one in ("demo", "repo add OWNER/NAME URL_OR_PATH", "doctor")),
         "",
