@@ -126,3 +126,4 @@ def test_errors_are_short_and_without_gits_prefixes() -> None:
     assert len(shown("error: a\n" * 10_000)) < 100
     assert len(shown("x" * 10_000)) == 1000
     assert masked("see https://a:b@c/d and ssh://e@f/g") == "see https://***@c/d and ssh://***@f/g"
+    assert masked("https://a:p@ss@c/d@e") == "https://***@c/d@e"

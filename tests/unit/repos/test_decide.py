@@ -137,6 +137,7 @@ def test_a_refused_origin_does_not_repeat_its_password() -> None:
     ("text", "shown"),
     [
         ("https://user:secret@example.org/app", "https://***@example.org/app"),
+        ("https://user:p@ss@example.org/app", "https://***@example.org/app"),
         (
             "fetching 'https://token@h/a' and ssh://git@h/b failed",
             "fetching 'https://***@h/a' and ssh://***@h/b failed",

@@ -26,7 +26,7 @@ SCHEMES = ("https", "http", "ssh", "git", "file")
 
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 _SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
 
 
 def name_of(text: str) -> tuple[str, str] | None:

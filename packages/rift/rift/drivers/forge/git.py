@@ -18,7 +18,7 @@ ERROR_CHARACTERS = 1000
 #: Boxes' users read what is fetched; the mirror's own folder keeps others out. (uvloop takes no `umask=`.)
 _READABLE = ("/bin/sh", "-c", 'umask 022; exec git "$@"', "git")
 
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+@")
 
 
 async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> str:
