@@ -18,7 +18,7 @@ from rift.boxes.decide import decide_command
 from rift.boxes.refusals import full
 from rift.commands import refusals, store
 from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
-from rift.commands.model import Answer, Command, CommandId, End, Kind, Piece, Report, Told, Work
+from rift.commands.model import Answer, Command, CommandId, End, Handed, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import FILE_SECONDS, TAKE_WITHIN
@@ -282,12 +282,12 @@ async def _piece(
     answer = await _ask(deps, command, offset, at_most, deadline)
     if answer is None:
         return Piece("", offset, command.size or offset, None, "silent"), None
-    if answer["size"] is None:
+    if answer.size is None:
         return Piece("", offset, command.size or offset, None, "gone"), None
-    first, size = int(str(answer["first"])), int(str(answer["size"]))
-    if offset > size:
-        return refusals.past_end(str(command.id), offset, size), None
-    return decide_piece(offset, max(first, offset), size, _data(answer), at_most, command.ended), None
+    if offset > answer.size:
+        return refusals.past_end(str(command.id), offset, answer.size), None
+    first = max(answer.first, offset)
+    return decide_piece(offset, first, answer.size, answer.data, at_most, command.ended), None
 
 
 async def _picture(deps: Deps, command: Command, deadline: Deadline) -> tuple[Piece, bytes | None]:
@@ -297,13 +297,13 @@ async def _picture(deps: Deps, command: Command, deadline: Deadline) -> tuple[Pi
         return Piece("", size, size), tail
     if reach == "awake":
         answer = await _ask(deps, command, 0, IMAGE_BYTES, deadline)
-        if answer is not None and len(_data(answer)) == size:
-            return Piece("", size, size), _data(answer)
+        if answer is not None and len(answer.data) == size:
+            return Piece("", size, size), answer.data
         return Piece("", 0, size, (0, size), "silent" if answer is None else "gone"), None
     return Piece("", 0, size, (0, size), reach), None
 
 
-async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline: Deadline) -> dict[str, object] | None:
+async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline: Deadline) -> Handed | None:
     """Ask the box's agent for bytes; None when it did not answer in time."""
     id = deps.ids.hex(24)
     limit = deadline.sooner(ASK_SECONDS)
@@ -317,11 +317,6 @@ async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline
             if answer is not None or limit.left() <= 0 or signal.closing:
                 return answer
             await signal.wait(limit.left())
-
-
-def _data(answer: dict[str, object]) -> bytes:
-    data = answer["data"]
-    return bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b""
 
 
 def _reach(deps: Deps, command: Command) -> Reach:

@@ -137,6 +137,15 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """Bytes that an agent handed over: from `first` on, of an output of `size` bytes so far (None: it has none)."""
+
+    first: int
+    size: int | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What an agent has heard already: commands it has, those it is stopping, questions it is answering."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keel.db import Tx
 from rift.boxes.model import State
-from rift.commands.model import Command, End, Told
+from rift.commands.model import Command, End, Handed, Told
 from rift.names import OPEN_COMMANDS, TAILS_KEPT
 
 _COMMAND = """
@@ -252,9 +252,11 @@ async def answer(tx: Tx, id: str, box: str, first: int, size: int | None, data: 
     )
 
 
-async def take_answer(tx: Tx, id: str) -> dict[str, object] | None:
+async def take_answer(tx: Tx, id: str) -> Handed | None:
     """The answer, if it is there; it is read once."""
-    return await tx.row("DELETE FROM asks WHERE id = %(id)s AND answered RETURNING first, size, data", {"id": id})
+    return await tx.one(
+        Handed, "DELETE FROM asks WHERE id = %(id)s AND answered RETURNING first, size, data", {"id": id}
+    )
 
 
 async def forget_asks(tx: Tx, before: datetime) -> None:
