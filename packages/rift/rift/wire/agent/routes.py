@@ -53,7 +53,7 @@ def routes(deps: Deps) -> list[Route]:
         known = await actions.answer(
             deps,
             agent,
-            str(body.get("id", ""))[:64],
+            _text(body.get("id", ""))[:64],
             _whole(body, "first"),
             None if size is None else _whole(body, "size"),
             _bytes(body, "data", BODY_MOST),
@@ -72,15 +72,15 @@ def _door(handle: Callable[[Agent, Mapping[str, Any]], Any], *, parks: bool = Fa
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return JSONResponse({"error": "an agent's bearer token is needed"}, 401)
-        agent = Agent(request.path_params["box"], request.path_params["incarnation"], token)
+        agent = Agent(_text(request.path_params["box"]), request.path_params["incarnation"], token)
         try:
             body = json.loads(await _body(request))
             if not isinstance(body, dict):
                 raise Malformed("the body is an object")
             answer = handle(agent, body)
             response: Response = await (_while_heard(request, answer) if parks else answer)
-        except (Malformed, ValueError, TypeError, KeyError) as error:
-            return JSONResponse({"error": str(error)[:200]}, 400)
+        except (Malformed, ValueError, TypeError, LookupError, RecursionError) as error:
+            return JSONResponse({"error": str(error)[:200] or "the body is out of shape"}, 400)
         return response
 
     return door
@@ -142,7 +142,7 @@ def _event(one: object) -> Event:
         reason, exit = one.get("reason"), one.get("exit")
         return End(
             _whole(one, "n"),
-            None if exit is None else int(exit),
+            None if exit is None else _whole(one, "exit", below=2**31),
             None if reason is None else _text(reason)[:REASON_MOST],
             _whole(one, "size"),
             _bytes(one, "tail", TAIL_BYTES),
@@ -152,10 +152,10 @@ def _event(one: object) -> Event:
     raise Malformed(f"there is no event {str(kind)[:40]}")
 
 
-def _whole(body: Mapping[str, Any], name: str) -> int:
+def _whole(body: Mapping[str, Any], name: str, below: int = 2**62) -> int:
     value = body.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
-        raise Malformed(f"{name} is a whole number from 0")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < below:
+        raise Malformed(f"{name} is a whole number from 0, below {below}")
     return value
 
 
