@@ -121,7 +121,8 @@ async def test_a_page_of_ours_may_call(raw: Raw, origin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "file://localhost", "http://localhost.evil.example", ""]
+    "origin",
+    ["https://evil.example", "null", "file://localhost", "http://localhost.evil.example", "", "http://[", "http://"],
 )
 async def test_another_page_is_403_with_or_without_a_token(stub: Stub, origin: str) -> None:
     for token in (TOKEN, None):

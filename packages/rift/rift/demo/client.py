@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation, TextContent
 
 from rift.demo.checks import Wrong, expect
+from rift.settings import is_loopback
 from rift.wire.refusals import META_KEY
 
 ANSWERS_WITHIN = 70.0
@@ -73,7 +73,7 @@ class Agent:
 async def connected(address: str, secret: str, name: str) -> AsyncIterator[Agent]:
     """An agent that talks to `address` under the token `secret`. Let no exception of your own out of the block."""
     url = f"{address}/mcp"
-    own = _is_loopback(urlsplit(address).hostname or "")  # a proxy of the environment is not asked for this machine
+    own = is_loopback(urlsplit(address).hostname or "")  # a proxy of the environment is not asked for this machine
     async with (
         _Http(
             headers={"Authorization": f"Bearer {secret}"},
@@ -125,10 +125,3 @@ def _said(result: CallToolResult) -> Said:
         tuple(told.get("mends", ())),
         bool(result.is_error),
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

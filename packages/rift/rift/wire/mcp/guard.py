@@ -6,7 +6,6 @@ Sources: MCP 2026-07-28 (Streamable HTTP, Security; Authorization), RFC 6750, RF
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rift.people.model import Caller
+from rift.settings import is_loopback
 
 CALLER_KEY = "rift.caller"
 """Where the ASGI scope carries the caller behind the guard."""
@@ -93,8 +93,8 @@ class Guard:
             )
         origin = _header(scope, b"origin")
         if origin is not None:
-            parts = urlsplit(origin)
-            if parts.scheme not in ("http", "https") or not self._known(parts.netloc):
+            scheme, _, place = origin.partition("://")
+            if scheme.lower() not in ("http", "https") or not self._known(place):
                 return error_response(403, "This server does not answer to that Origin.")
         return None
 
@@ -107,7 +107,7 @@ class Guard:
             return False
         if parts.netloc != host or "@" in host or not name:
             return False
-        return host in self._hosts or name in self._hosts or _is_loopback(name)
+        return host in self._hosts or name in self._hosts or is_loopback(name)
 
     async def _caller(self, scope: Scope) -> Caller | None:
         scheme, _, token = (_header(scope, b"authorization") or "").partition(" ")
@@ -177,13 +177,6 @@ def _header(scope: Scope, name: bytes) -> str | None:
     """A header's value; "" when it is there more than once, so that no two readers take different ones."""
     values = [value for key, value in scope["headers"] if key == name]
     return None if not values else values[0].decode("latin-1") if len(values) == 1 else ""
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
 
 
 def replay(first: Message, receive: Receive) -> Receive:
