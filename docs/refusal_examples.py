@@ -66,7 +66,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "vm_failed": lambda: boxes.failed(replace(BOX, state="failed", failure="its files are gone from the host")),
     "vm_busy": lambda: boxes.busy(BOX, OPEN),
     "vm_starting": lambda: boxes.starting(replace(BOX, state="starting")),
-    "vm_full": lambda: boxes.full(BOX, OPEN),
+    "vm_full": lambda: boxes.full(BOX, (*OPEN, replace(OPEN[0], n=13), replace(OPEN[1], n=14))),
     "vm_not_member": lambda: boxes.not_member(BOX),
     # Commands
     "nul_byte": lambda: commands.nul("rift_bash", "command"),
