@@ -115,12 +115,13 @@ class Jobs(Generic[Deps]):
 
     async def _work(self, at_once: int) -> None:
         async with self._app.open_async(), asyncio.TaskGroup() as group:
-            group.create_task(self._recover())
-            group.create_task(
-                self._app.run_worker_async(
-                    concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
-                )
+            recovering = group.create_task(self._recover())
+            await self._app.run_worker_async(
+                concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
             )
+            # It ended by itself, without an error: it does that when the connection it listens on is lost.
+            log.warning("jobs.worker_ended")
+            recovering.cancel()
 
     def _ready(self) -> Deps:
         if self._deps is None:

@@ -1,12 +1,14 @@
-"""Jobs of a worker that died in the middle of them, on a real database."""
+"""Jobs of a worker that died in the middle of them or ended by itself, on a real database."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from procrastinate import App
 
 from keel.db import Database
 from keel.jobs import Jobs, defer
@@ -53,3 +55,24 @@ async def test_what_a_dead_worker_was_doing_is_done_once_whether_or_not_the_next
 
             await eventually(nothing_left, within=10)
     assert sorted(ran) == ["x", "y"]
+
+
+async def test_a_worker_that_ended_by_itself_begins_again(
+    database: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's worker ends so, without an error, when it cannot listen any more and all else still answers."""
+    ran: list[str] = []
+    ended = False
+    real = App.run_worker_async
+
+    async def ends_once(app: App, **options: Any) -> None:
+        nonlocal ended
+        if ended:
+            await real(app, **options)
+        ended = True
+
+    monkeypatch.setattr(App, "run_worker_async", ends_once)
+    async with Database(database.runtime) as db, working(database.runtime, ran):
+        async with db.tx() as tx:
+            await defer(tx, "note", what="after")
+        await eventually(lambda: ran == ["after"], within=20)
