@@ -37,7 +37,11 @@ def arguments(config: Config, archive: str) -> list[str]:
             options += ["--symlink", mount["source"], target]
         else:
             options += [f"--{kind}", target]
-    return [*options, "--proc", "/proc", "--dev", "/dev", "--ro-bind", archive, INSIDE, "--chdir", "/"]
+    options += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", archive, INSIDE]
+    ours = os.path.dirname(INSIDE)
+    if any(mount["target"] == ours for mount in config.mounts):
+        options += ["--remount-ro", ours]  # else its owner, the jail's user, puts other programs in our programs' place
+    return [*options, "--chdir", "/"]
 
 
 class Running:

@@ -1,7 +1,8 @@
 """The system calls a jail may not make: one small BPF program for bwrap's --seccomp.
 
 Without capabilities most of these fail anyway; the filter also closes what a user may do to a process of the same user
-(the init), and keeps new user namespaces, where a stranger has all capabilities, out of reach.
+(the init), and keeps new user namespaces, where a stranger has all capabilities, and sockets that are not the network
+namespace's, as those to the hypervisor, out of reach.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data, little endian
 _NEW_USER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_FAMILIES = (1, 2, 10, 16)  # UNIX, INET, INET6, NETLINK: another, as VSOCK, may know no network namespace
 
 # machine → (AUDIT_ARCH, numbers that are another ABI begin here, {call: number})
 _MACHINES = {
@@ -26,7 +28,7 @@ _MACHINES = {
         "mount_setattr": 442, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
         "fspick": 433, "swapon": 167, "swapoff": 168, "reboot": 169, "acct": 163, "quotactl": 179, "syslog": 103,
         "settimeofday": 164, "clock_settime": 227, "iopl": 172, "ioperm": 173, "vhangup": 153,
-        "io_uring_setup": 425, "clone": 56, "unshare": 272, "clone3": 435, "ioctl": 16,
+        "io_uring_setup": 425, "clone": 56, "unshare": 272, "clone3": 435, "ioctl": 16, "socket": 41,
     }),
     "aarch64": (0xC00000B7, 0, {
         "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "pidfd_getfd": 438, "kcmp": 272,
@@ -36,7 +38,7 @@ _MACHINES = {
         "mount_setattr": 442, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
         "fspick": 433, "swapon": 224, "swapoff": 225, "reboot": 142, "acct": 89, "quotactl": 60, "syslog": 116,
         "settimeofday": 170, "clock_settime": 112, "vhangup": 58,
-        "io_uring_setup": 425, "clone": 220, "unshare": 97, "clone3": 435, "ioctl": 29,
+        "io_uring_setup": 425, "clone": 220, "unshare": 97, "clone3": 435, "ioctl": 29, "socket": 198,
     }),
 }  # fmt: skip
 _ABSENT = ("clone3", "io_uring_setup")  # said not to exist: callers then use what came before
@@ -59,6 +61,10 @@ def program(machine: str) -> bytes | None:
         code += _when(calls.pop(name), [_step(_LOAD, _FIRST), _step(_JUMP_SET, _NEW_USER, 0, 1), _step(_RETURN, no)])
     code += _when(calls.pop("ioctl"), [
         _step(_LOAD, _SECOND), _step(_JUMP_EQ, _TIOCSTI, 1, 0), _step(_JUMP_EQ, _TIOCLINUX, 0, 1), _step(_RETURN, no),
+    ])  # fmt: skip
+    families = [_step(_JUMP_EQ, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
+    code += _when(calls.pop("socket"), [
+        _step(_LOAD, _FIRST), *families, _step(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
     ])  # fmt: skip
     for name, number in calls.items():
         code += [_step(_JUMP_EQ, number, 0, 1), _step(_RETURN, absent if name in _ABSENT else no)]

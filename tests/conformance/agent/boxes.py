@@ -74,6 +74,7 @@ class Box:
             {"kind": "rw", "source": str(self.home), "target": "/home/dev"},
             {"kind": "rw", "source": str(self.tmp), "target": "/tmp"},
             {"kind": "tmpfs", "target": "/run"},
+            {"kind": "tmpfs", "target": "/run/rift"},
             {"kind": "dir", "target": "/srv"},
         ]  # fmt: skip
 

@@ -131,6 +131,31 @@ call(321, 0, 0, 0)               # bpf
     assert said.count("-1 1\n") == (5 if said else 0)
 
 
+def test_what_the_init_runs_cannot_be_replaced(box: Box) -> None:
+    moves = "mv /run/rift /run/away; mv /run /away; rm -f /run/rift/agent.pyz; touch /run/rift/x; chmod 700 /run/rift"
+    sh(box, f"({moves}) 2>/dev/null")
+    assert sh(box, "ls -A /run /run/rift; test -w /run/rift || echo closed").split() == (
+        ["/run:", "rift", "/run/rift:", "agent.pyz", "closed"]
+    )
+
+
+def test_the_jail_has_sockets_of_its_own_namespaces_alone(box: Box) -> None:
+    """Those of VSOCK reach the hypervisor, whatever the network namespace."""
+    said = python(
+        box,
+        """
+import socket
+for family in range(1, 60):
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).close(); print(family)
+    except OSError:
+        pass
+""",
+    )
+    assert {int(word) for word in said.split()} <= {1, 2, 10, 16}
+    assert {1, 2} <= {int(word) for word in said.split()}
+
+
 def test_the_jail_has_only_its_own_loopback(box: Box) -> None:
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]

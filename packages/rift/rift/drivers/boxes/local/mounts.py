@@ -96,6 +96,7 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
         {"kind": "rw", "source": str(box / "var"), "target": "/var"},
         {"kind": "rw", "source": str(box / "home"), "target": HOME},
         {"kind": "tmpfs", "target": "/run"},
+        {"kind": "tmpfs", "target": OURS},  # a mount, so that nobody moves it away; the agent makes it read-only
         _ro(host.uv, f"{OURS}/bin/uv"),
         _ro(spec.mirror / "objects", OBJECTS),
     ]
