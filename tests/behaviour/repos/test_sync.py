@@ -80,9 +80,7 @@ async def found(deps: Deps, repo: Repo) -> Synced:
 
 async def test_a_moved_head_is_told_and_its_pool_is_asked_to_follow(deps: Deps, forge: FakeForge, repo: Repo) -> None:
     forge.repositories[URL] = {"main": NEXT, "dev": HEAD}
-    with deps.signals.on(actions.HEADS_TOPIC) as heads:
-        synced = await found(deps, repo)
-        await heads.wait(5)
+    synced = await found(deps, repo)
     assert synced.changes == (Change("dev", None, HEAD), Change("main", HEAD, NEXT))
     assert await queued(deps) == [f"pools.fill {repo.id} main"]
     async with deps.db.tx() as tx:

@@ -50,8 +50,6 @@ from rift.repos.model import (
     WhoAmI,
 )
 
-HEADS_TOPIC = "heads"
-"""Notified when a head moved or a ref is watched or unwatched."""
 LOOK_FOR = timedelta(seconds=60)
 """Who reads an origin has it to itself for so long, and says again and again that it still does."""
 LOOK_AHEAD_SECONDS = 20.0
@@ -159,7 +157,6 @@ async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Wat
         was = await store.watch(tx, found.id, ref)
         await store.put_watch(tx, found.id, ref, warm, deps.clock.now())
         await _pool_moved(tx, found.id, ref)
-        await tx.notify(HEADS_TOPIC)
         return row.said(Watched(found, ref, head, warm, was.warm if was else None))
 
 
@@ -175,7 +172,6 @@ async def unwatch(deps: Deps, act: Act, repo: str, ref: str) -> Unwatched | Refu
             watched = [one.ref for one in await store.watches(tx, [found.id])]
             return row.said(refusals.unwatch_unwatched(found, ref, watched))
         await _pool_moved(tx, found.id, ref)
-        await tx.notify(HEADS_TOPIC)
         return row.said(Unwatched(found, ref, await store.unclaimed(tx, found.id, ref)))
 
 
@@ -208,7 +204,6 @@ async def add_repo(deps: Deps, owner_email: str | None, full: str, origin: str) 
     async with audited(deps, act) as (tx, row):
         if await store.insert(tx, repo):
             await store.move(tx, repo.id, changes({}, heads))
-            await tx.notify(HEADS_TOPIC)
             return row.said(repo)
         lost = await _free(tx, owner_email, name)  # another one added it while we fetched
         row.said(lost)
@@ -305,7 +300,6 @@ async def _move(tx: Tx, repo: str, moved: tuple[Change, ...]) -> None:
     for change in moved:
         if change.ref in watched:
             await _pool_moved(tx, repo, change.ref)
-    await tx.notify(HEADS_TOPIC)
 
 
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
