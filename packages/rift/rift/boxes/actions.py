@@ -63,7 +63,7 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
         if box is None:
             box = await make(tx, deps, head.repo.id, head.repo.name, head.ref, head.commit, held.id)
         row.box = box
-        await fill(tx, head.repo.id, head.ref)
+        await repos.pool_moved(tx, head.repo.id, head.ref)
     return await _until_up(deps, box, deadline, progress)
 
 
@@ -77,11 +77,6 @@ async def make(tx: Tx, deps: Deps, repo: str, short: str, ref: str, commit: str,
     await store.insert(tx, id, name, number, repo, ref, commit, task, deps.clock.now())
     await jobs.defer(tx, "boxes.start", lock=f"box:{id}", once=f"start:{id}", box=id)
     return id
-
-
-async def fill(tx: Tx, repo: str, ref: str) -> None:
-    """Ask for the pool of a watched ref to be looked at, once this transaction commits."""
-    await jobs.defer(tx, "pools.fill", lock=f"pool:{repo}:{ref}", once=f"fill:{repo}:{ref}", repo=repo, ref=ref)
 
 
 async def list_boxes(deps: Deps, act: Act, task: str) -> list[BoxLine] | Refusal:

@@ -85,7 +85,7 @@ async def destroy(deps: Deps, box: str) -> None:
     async with deps.db.tx() as tx:
         await store.destroyed(tx, box, deps.clock.now())
         await tx.notify(f"box:{box}")
-        await actions.fill(tx, found.repo, found.ref)
+        await repos.pool_moved(tx, found.repo, found.ref)
 
 
 async def park(deps: Deps, box: str) -> None:

@@ -134,6 +134,11 @@ async def note_success(tx: Tx, repo: str, ref: str, commit: str) -> None:
     await store.drop_failure(tx, repo, ref, commit)
 
 
+async def pool_moved(tx: Tx, repo: str, ref: str) -> None:
+    """Ask for a pool's upkeep once this transaction commits: it makes what is missing and drains what is not wanted."""
+    await jobs.defer(tx, "pools.fill", once=f"fill:{repo}:{ref}", lock=f"pool:{repo}:{ref}", repo=repo, ref=ref)
+
+
 def mirror_path(deps: Deps, repo: str) -> Path:
     """Where the bare mirror of a repository (by id) stands."""
     return deps.data / "mirrors" / repo
@@ -156,7 +161,7 @@ async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Wat
             return row.said(head)
         was = await store.watch(tx, found.id, ref)
         await store.put_watch(tx, found.id, ref, warm, deps.clock.now())
-        await _pool_moved(tx, found.id, ref)
+        await pool_moved(tx, found.id, ref)
         return row.said(Watched(found, ref, head, warm, was.warm if was else None))
 
 
@@ -171,7 +176,7 @@ async def unwatch(deps: Deps, act: Act, repo: str, ref: str) -> Unwatched | Refu
         if not await store.drop_watch(tx, found.id, ref):
             watched = [one.ref for one in await store.watches(tx, [found.id])]
             return row.said(refusals.unwatch_unwatched(found, ref, watched))
-        await _pool_moved(tx, found.id, ref)
+        await pool_moved(tx, found.id, ref)
         return row.said(Unwatched(found, ref, await store.unclaimed(tx, found.id, ref)))
 
 
@@ -299,7 +304,7 @@ async def _move(tx: Tx, repo: str, moved: tuple[Change, ...]) -> None:
     watched = {one.ref for one in await store.watches(tx, [repo])}
     for change in moved:
         if change.ref in watched:
-            await _pool_moved(tx, repo, change.ref)
+            await pool_moved(tx, repo, change.ref)
 
 
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
@@ -381,11 +386,6 @@ async def _located(origin: str) -> str | Refusal:
     if not await asyncio.to_thread(path.exists):
         return refusals.bad_origin(origin, f"there is no {path}")
     return str(path)
-
-
-async def _pool_moved(tx: Tx, repo: str, ref: str) -> None:
-    """Ask for the pool's upkeep: it makes what is missing and drains what is not wanted."""
-    await jobs.defer(tx, "pools.fill", once=f"fill:{repo}:{ref}", lock=f"pool:{repo}:{ref}", repo=repo, ref=ref)
 
 
 def _looked(repo: str) -> str:
