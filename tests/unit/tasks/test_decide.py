@@ -121,7 +121,7 @@ def test_a_stale_handle_is_told_who_holds_the_task_since_when_and_how_to_take_it
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "less than a minute ago"), (59, "less than a minute ago"), (60, "1 min ago"), (1799, "29 min ago")],
+    [(0, "less than a minute ago"), (59, "less than a minute ago"), (60, "1 minute ago"), (1799, "29 minutes ago")],
 )
 def test_an_attach_that_is_refused_says_how_long_ago_the_holder_was_active(seconds: int, words: str) -> None:
     refused = decide_attach(quiet(HELD, seconds=seconds), "ada", BARE, False, NOW, CLOCKS)

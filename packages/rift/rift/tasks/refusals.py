@@ -79,7 +79,7 @@ def busy(task: Task, now: datetime) -> Refusal:
         task=task.id,
         holder=task.holder,
         since=instant(task.held_since),
-        active="less than a minute ago" if minutes < 1 else f"{minutes} min ago",
+        active=f"{minutes or 'less than a'} minute{'s' if minutes > 1 else ''} ago",
     )
 
 
