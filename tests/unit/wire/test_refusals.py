@@ -59,6 +59,17 @@ def test_the_result_is_an_error_without_structure_whose_meta_holds_code_and_mend
     }
 
 
+def test_a_refusal_echoes_no_handle_and_no_token_whole_or_cut() -> None:
+    token, handle = "rift_WBL48j8rPdE8K31BQ7G1G9VAU2Y-yUhMbw7NwgepPLI", "task_abcdefgh.s3cr3t-s3cr3t-s3cr3t"
+    told = bad_arguments(Call("rift_read", {"vm": handle, "path": token}), tool="x", problems=token[:40], has=token)
+    assert refusal_text(told).splitlines() == [
+        "x did not run: <your token>. <your token>",
+        'rift_read {"vm": "<your handle>", "path": "<your token>"}',
+    ]
+    assert "s3cr3t" not in str(refusal_result(told).meta)
+    assert "WBL48j8" not in str(refusal_result(told).meta)
+
+
 @pytest.mark.parametrize("odd", ["two\nlines", "para\u2029graph", "next\x85line", 'quo"te', "tab\t"])
 def test_a_call_stays_on_one_line_and_reads_back_as_it_was(odd: str) -> None:
     text = call_text("rift_write", {"path": odd, "n": [1, {"a": None}]})

@@ -25,6 +25,15 @@ def test_a_handle_in_any_other_argument_is_blotted_out() -> None:
     assert said.text == "echo <your handle>"
 
 
+def test_a_token_in_any_argument_is_blotted_out_and_what_only_begins_like_one_is_not() -> None:
+    token = "rift_WBL48j8rPdE8K31BQ7G1G9VAU2Y-yUhMbw7NwgepPLI"
+    said = act(
+        ADA, "rift_bash", {"vm": token, "command": f"curl -H 'Authorization: Bearer {token}' rift_task_new"}, 1.0
+    )
+    assert dict(said.arguments) == {"vm": "<your token>"}
+    assert said.text == "curl -H 'Authorization: Bearer <your token>' rift_task_new"
+
+
 def test_a_long_argument_is_cut_short() -> None:
     said = act(ADA, "rift_read", {"path": "x" * 5000}, 1.0)
     assert len(str(said.arguments["path"])) == 501

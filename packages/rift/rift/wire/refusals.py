@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent
 
 from keel.ids import ALPHABET
 from keel.refusal import YOUR_HANDLE, Ask, Call, Mend, Refusal, Retry, Stop, kind
-from rift.names import TASK_PREFIX
+from rift.names import BEARER_PREFIX, TASK_PREFIX
 
 META_KEY = "rift/refusal"
 """Where an MCP result carries the code and the mends for programs."""
@@ -27,11 +27,13 @@ LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 NOT_FOUND = frozenset({"task_unknown", "vm_unknown", "no_such_repository", "no_such_org"})
 HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
 """What a handle looks like."""
+TOKEN = re.compile(rf"{BEARER_PREFIX}[\w-]{{32,}}")
+"""What a bearer token looks like, cut short for showing too."""
 
 
-def without_handles(text: str) -> str:
-    """The text with the placeholder where a handle stood: a caller may have put theirs in any argument."""
-    return HANDLE.sub(YOUR_HANDLE, text)
+def without_secrets(text: str) -> str:
+    """The text with a placeholder where a handle or a token stood: a caller may have put theirs in any argument."""
+    return TOKEN.sub("<your token>", HANDLE.sub(YOUR_HANDLE, text))
 
 
 def call_text(tool: str, arguments: Mapping[str, object]) -> str:
@@ -45,7 +47,7 @@ def refusal_text(refusal: Refusal) -> str:
     if refusal.note:
         lines.append(f"Tell the user: {refusal.note}")
     lines.extend(mend_text(mend) for mend in refusal.mends)
-    return without_handles("\n".join(lines))
+    return without_secrets("\n".join(lines))
 
 
 def mend_text(mend: Mend) -> str:
@@ -85,7 +87,7 @@ def refusal_result(refusal: Refusal) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text=refusal_text(refusal))],
         is_error=True,
-        _meta={META_KEY: json.loads(without_handles(told))},
+        _meta={META_KEY: json.loads(without_secrets(told))},
     )
 
 

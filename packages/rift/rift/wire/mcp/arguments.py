@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from keel import refusal
 from keel.refusal import YOUR_HANDLE, Refusal
 from rift.wire.mcp.tool import Schema, Tool
-from rift.wire.refusals import HANDLE, bad_arguments
+from rift.wire.refusals import bad_arguments, without_secrets
 
 CLIENT_EXTRAS = frozenset({"task_progress"})
 """Arguments that some clients add to every call for themselves."""
@@ -212,7 +212,12 @@ def _came(value: object, private: bool) -> str:
         case str():
             if not value:
                 return "an empty string"
-            plain = not private and len(value) <= SHOWN_CHARACTERS and value.isprintable() and not HANDLE.search(value)
+            plain = (
+                not private
+                and len(value) <= SHOWN_CHARACTERS
+                and value.isprintable()
+                and without_secrets(value) == value
+            )
             return json.dumps(value, ensure_ascii=False) if plain else f"a string of {len(value)} characters"
         case list():
             return f"a list of {len(value)}"
@@ -227,7 +232,7 @@ def _names(names: Sequence[object], where: str) -> str:
     shown = []
     for name in names[:SHOWN_NAMES]:
         text = str(name)
-        odd = len(text) > SHOWN_CHARACTERS or not text.isprintable() or HANDLE.search(text)
+        odd = len(text) > SHOWN_CHARACTERS or not text.isprintable() or without_secrets(text) != text
         shown.append(f"an argument with a name of {len(text)} characters" if odd else f"`{where}{text}`")
     if len(names) > SHOWN_NAMES:
         shown.append(f"{len(names) - SHOWN_NAMES} more")
@@ -267,4 +272,4 @@ def template(tool: Tool, right: Mapping[str, Any]) -> dict[str, Any]:
 
 def _may_echo(value: object) -> bool:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return len(text) <= ECHOED_CHARACTERS and not HANDLE.search(text)
+    return len(text) <= ECHOED_CHARACTERS and without_secrets(text) == text

@@ -7,7 +7,7 @@ from typing import Any
 
 from rift.audit import Act
 from rift.people.model import Caller
-from rift.wire.refusals import without_handles
+from rift.wire.refusals import without_secrets
 
 LEFT_OUT = frozenset({"task", "content"})
 """A handle (its task stands in a column of its own), and what goes into a file."""
@@ -17,15 +17,15 @@ KEPT_CHARACTERS = 500
 
 
 def act(caller: Caller, tool: str, arguments: Mapping[str, Any], started: float) -> Act:
-    """The call as the audit records it: no handle, no file content, long texts cut short."""
+    """The call as the audit records it: no handle or token, no file content, long texts cut short."""
     kept = {name: _short(value) for name, value in arguments.items() if name not in LEFT_OUT and name != TEXT}
     text = arguments.get(TEXT)
-    return Act(caller, tool, kept, started, without_handles(text) if isinstance(text, str) else None)
+    return Act(caller, tool, kept, started, without_secrets(text) if isinstance(text, str) else None)
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, str):
-        plain = without_handles(value)
+        plain = without_secrets(value)
         return plain if len(plain) <= KEPT_CHARACTERS else plain[:KEPT_CHARACTERS] + "…"
     if isinstance(value, list):
         return [_short(item) for item in value]

@@ -54,7 +54,7 @@ from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response, replay
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import internal_error, no_answer, refusal_result, without_handles
+from rift.wire.refusals import internal_error, no_answer, refusal_result, without_secrets
 
 log = structlog.get_logger()
 
@@ -268,7 +268,7 @@ def _logged(tool: Tool) -> Iterator[None]:
     try:
         yield
     except Exception:  # noqa: BLE001 - see above
-        log.error("mcp.not_recorded", tool=tool.name, trace=without_handles(traceback.format_exc()))
+        log.error("mcp.not_recorded", tool=tool.name, trace=without_secrets(traceback.format_exc()))
 
 
 async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
@@ -276,7 +276,7 @@ async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer |
     try:
         return await tool.run(call, arguments)
     except Exception:  # noqa: BLE001 - whatever it is, the client learns an id and the log the rest
-        trace = without_handles(traceback.format_exc())  # as text: a renderer of frames would show their locals
+        trace = without_secrets(traceback.format_exc())  # as text: a renderer of frames would show their locals
         log.error("mcp.tool_failed", request=call.request, tool=tool.name, user=call.caller.user, trace=trace)
         return internal_error(_mend(tool), request=call.request)
 

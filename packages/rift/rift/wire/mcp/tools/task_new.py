@@ -11,11 +11,13 @@ from rift.tasks import actions
 from rift.wire.mcp import schemas
 from rift.wire.mcp.render import lines, next_line, quoted, span
 from rift.wire.mcp.tool import Answer, Call, Tool
+from rift.wire.refusals import without_secrets
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
     """Open it, and give its handle: the one time besides rift_task_attach that it is seen."""
-    lease = await actions.open_task(call.deps, call.act, arguments["name"])
+    name = without_secrets(arguments["name"])  # it stands in lists
+    lease = await actions.open_task(call.deps, call.act, name)
     if isinstance(lease, Refusal):
         return lease
     quiet = span(call.deps.settings.tasks.quiet_close)
