@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -38,21 +37,20 @@ async def defer(
     *,
     lock: str | None = None,
     once: str | None = None,
-    at: datetime | None = None,
     **arguments: object,
 ) -> bool:
     """Queue a job by its name; it runs after this transaction commits, or never if it rolls back.
 
-    `lock`: jobs of one lock run one at a time. `once`: while a job of this name waits, a second is not queued
-    (False is returned). `at`: not before this instant.
+    `lock`: jobs of one lock run one at a time. `once`: while a job of this `once` waits, a second is not queued
+    (False is returned).
     """
-    params = {"task": name, "lock": lock, "once": once, "arguments": Json(arguments), "at": at}
+    params = {"task": name, "lock": lock, "once": once, "arguments": Json(arguments)}
     try:
         async with tx.savepoint():
             await tx.run(
                 """
                 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-                    'default', %(task)s, 0, %(lock)s, %(once)s, %(arguments)s, %(at)s
+                    'default', %(task)s, 0, %(lock)s, %(once)s, %(arguments)s, NULL
                 )::procrastinate_job_to_defer_v1])
                 """,
                 params,
