@@ -34,6 +34,8 @@ TAILS_KEPT = 64
 COMMAND_BYTES = 131_072
 READ_BYTES = 65_536
 WRITE_BYTES = 8 * 1024 * 1024
+HEAD_RESTS = timedelta(seconds=60)
+"""How long a failure at a head answers for new boxes, and its pool makes none, before another box is tried."""
 WARM_MOST = 100
 """The most warm boxes of one watched ref."""
 FILE_SECONDS = 45

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rift.pools.decide import RETRY_AFTER, decide_fill
+from rift.names import HEAD_RESTS
+from rift.pools.decide import decide_fill
 from rift.pools.model import Fill, Wanted, WarmBox
 
 NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
@@ -43,9 +44,7 @@ def test_a_pool_makes_what_is_missing_and_drains_what_is_not_wanted(
     assert decide_fill(wanted, boxes, NOW) == step
 
 
-@pytest.mark.parametrize(
-    ("ago", "made"), [(timedelta(0), 0), (RETRY_AFTER - timedelta(seconds=1), 0), (RETRY_AFTER, 2)]
-)
+@pytest.mark.parametrize(("ago", "made"), [(timedelta(0), 0), (HEAD_RESTS - timedelta(seconds=1), 0), (HEAD_RESTS, 2)])
 def test_a_head_whose_box_failed_rests_for_a_minute(ago: timedelta, made: int) -> None:
     assert decide_fill(Wanted(2, HEAD, NOW - ago), [warm("old", commit=OLD)], NOW) == Fill(made, ("old",))
 

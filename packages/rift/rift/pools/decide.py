@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from rift.names import HEAD_RESTS
 from rift.pools.model import Fill, Wanted, WarmBox
-
-RETRY_AFTER = timedelta(seconds=60)
-"""How long a pool waits before it tries a head again whose box failed."""
 
 
 def decide_fill(wanted: Wanted | None, boxes: Sequence[WarmBox], now: datetime) -> Fill:
@@ -21,7 +19,7 @@ def decide_fill(wanted: Wanted | None, boxes: Sequence[WarmBox], now: datetime) 
     stale = [box.id for box in boxes if box.commit != wanted.head]
     fresh = [box for box in boxes if box.commit == wanted.head]
     surplus = [box.id for box in _running_first(fresh)[wanted.warm :]]
-    resting = wanted.failed_at is not None and now - wanted.failed_at < RETRY_AFTER
+    resting = wanted.failed_at is not None and now - wanted.failed_at < HEAD_RESTS
     return Fill(0 if resting else max(0, wanted.warm - len(fresh)), tuple(stale + surplus))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
-from rift.names import WARM_MOST
+from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
 from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
@@ -17,9 +17,6 @@ from rift.repos.refusals import spelled
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
-
-FAILURE_ANSWERS = timedelta(seconds=60)
-"""How long a failure at a head answers for new boxes before another one is tried."""
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 """What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
@@ -128,9 +125,9 @@ def decide_head(
         return refusals.not_watched(repo, ref, admin, org, [one.ref for one in watches][:BRANCHES_TOLD])
     if watch.head is None:
         return refusals.no_head(repo, ref, admin, org)
-    rested = now - watch.failure_at if watch.failure_at else FAILURE_ANSWERS
-    if not claimable(watch) and rested < FAILURE_ANSWERS:
-        return refusals.failed_head(repo, watch, admin, org, (FAILURE_ANSWERS - rested).total_seconds())
+    rested = now - watch.failure_at if watch.failure_at else HEAD_RESTS
+    if not claimable(watch) and rested < HEAD_RESTS:
+        return refusals.failed_head(repo, watch, admin, org, (HEAD_RESTS - rested).total_seconds())
     return WatchedHead(repo, ref, watch.head, watch.warm)
 
 
