@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from tests.behaviour.machines.harness import Place
 
 from rift.agents.model import Agent
-from rift.wire.agent.routes import BODY_MOST, EVENTS_MOST, routes
+from rift.wire.agent.routes import BODY_MOST, EVENTS_MOST, UNKNOWN_MOST, routes
 
 ENDED = {"type": "ended", "n": 1, "exit": 0, "reason": None, "size": 0, "tail": ""}
 WORK = {"known": [], "wait": 0}
@@ -25,7 +25,9 @@ class Door:
         self._http = http
         self.agent = agent
 
-    async def post(self, what: str, body: Any = None, *, raw: bytes | None = None, **other: Any) -> httpx2.Response:
+    async def post(
+        self, what: str, body: Any = None, *, raw: bytes | AsyncIterator[bytes] | None = None, **other: Any
+    ) -> httpx2.Response:
         """Its request, with another box, incarnation or token where the test says so."""
         box = quote(other.get("box", self.agent.box), safe="")
         path = f"/agent/v1/{box}/{other.get('incarnation', self.agent.incarnation)}/{what}"
@@ -107,6 +109,20 @@ async def test_an_answer_that_nobody_waits_for_changes_nothing(door: Door, id: o
 async def test_a_body_without_end_is_not_read_to_its_end(door: Door) -> None:
     said = await door.post("answers", raw=b'{"data": "' + b"A" * BODY_MOST + b'"}')
     assert (said.status_code, "more than" in said.text) == (400, True)
+
+
+@pytest.mark.parametrize("token", ["guess", None])
+async def test_a_large_body_is_read_from_the_boxs_agent_alone(door: Door, token: str | None) -> None:
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        for part in (b'{"events": [', b" " * UNKNOWN_MOST, b"]}"):
+            read += 1
+            yield part
+
+    said = await door.post("events", raw=body(), token=token or door.agent.token)
+    assert (said.status_code, read) == ((410, 0) if token else (200, 3))
 
 
 @pytest.mark.parametrize(

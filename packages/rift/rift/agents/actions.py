@@ -47,6 +47,12 @@ async def events(deps: Deps, agent: Agent, reported: Sequence[Event]) -> bool:
     return True
 
 
+async def known(deps: Deps, agent: Agent) -> bool:
+    """Whether this is the agent of a box as it is now; it counts as heard."""
+    async with deps.db.look() as tx:
+        return await _heard(tx, deps, agent)
+
+
 async def answer(deps: Deps, agent: Agent, id: str, first: int, size: int | None, data: bytes) -> bool:
     """Hand bytes to the call that asked for them, if it still waits."""
     async with deps.db.tx() as tx:

@@ -23,6 +23,8 @@ from rift.deps import Deps
 from rift.names import TAIL_BYTES
 
 BODY_MOST = 4 * 1024 * 1024
+UNKNOWN_MOST = 64 * 1024
+"""How much of a body is read before it is known whose it is."""
 REASON_MOST = 16_384
 EVENTS_MOST = 256
 
@@ -61,19 +63,23 @@ def routes(deps: Deps) -> list[Route]:
         return JSONResponse({}) if known else _over()
 
     return [
-        Route("/agent/v1/{box}/{incarnation:int}/work", _door(work, parks=True), methods=["POST"]),
-        Route("/agent/v1/{box}/{incarnation:int}/events", _door(events), methods=["POST"]),
-        Route("/agent/v1/{box}/{incarnation:int}/answers", _door(answers), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/work", _door(deps, work, parks=True), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/events", _door(deps, events), methods=["POST"]),
+        Route("/agent/v1/{box}/{incarnation:int}/answers", _door(deps, answers), methods=["POST"]),
     ]
 
 
-def _door(handle: Callable[[Agent, Mapping[str, Any]], Any], *, parks: bool = False) -> Callable[[Request], Any]:
+def _door(
+    deps: Deps, handle: Callable[[Agent, Mapping[str, Any]], Any], *, parks: bool = False
+) -> Callable[[Request], Any]:
     async def door(request: Request) -> Response:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return JSONResponse({"error": "an agent's bearer token is needed"}, 401)
         agent = Agent(_text(request.path_params["box"]), request.path_params["incarnation"], token)
         try:
+            if _large(request) and not await actions.known(deps, agent):
+                return _over()  # unread: what a stranger sends costs no memory
             body = json.loads(await _body(request))
             if not isinstance(body, dict):
                 raise Malformed("the body is an object")
@@ -101,6 +107,12 @@ async def _while_heard(request: Request, answer: Coroutine[Any, Any, Response]) 
 async def _hang_up(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":  # the body may come to its end once more
         pass
+
+
+def _large(request: Request) -> bool:
+    """Whether a body is large, or hides its size."""
+    length = request.headers.get("content-length", "")
+    return not length.isdecimal() or len(length) > 9 or int(length) > UNKNOWN_MOST
 
 
 async def _body(request: Request) -> bytes:
