@@ -220,3 +220,11 @@ async def test_warm_boxes_are_made_anew_when_what_they_may_reach_changes(rift: P
     assert {box.id for box in await rift.all_boxes() if box.state in ("starting", "running")} == {
         box.id for box in living
     }
+
+
+async def test_a_boxs_git_has_its_origin_without_the_credentials(rift: Place) -> None:
+    """They are the control plane's; a jail holds none."""
+    async with rift.deps.db.tx() as tx:
+        await tx.run("UPDATE repos SET url = 'https://ada:s3cr3t@example.org/acme/app.git'", {})
+    await rift.running_box((await rift.open_task()).handle)
+    assert [spec.origin for spec in rift.driver.specs] == ["https://example.org/acme/app.git"]

@@ -168,7 +168,7 @@ async def _launch(deps: Deps, id: str) -> None:
         ref=box.ref,
         commit=box.commit,
         mirror=mirror,
-        origin=repo.url,
+        origin=repo.origin,
         token=token,
         network=box.network,
         allow=(*DEFAULT_ALLOW, *repo.allow),

@@ -12,7 +12,7 @@ from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
 from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
-from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import CREDENTIALS, Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 from rift.repos.refusals import spelled
 
 BRANCHES_TOLD = 10
@@ -23,7 +23,6 @@ SCHEMES = ("https", "http", "ssh", "git", "file")
 
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 _SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
 
 
 def name_of(text: str) -> tuple[str, str] | None:
@@ -66,7 +65,7 @@ def asked_for(text: str) -> str:
 
 def masked(text: str) -> str:
     """A text without the credentials of the URLs in it."""
-    return _CREDENTIALS.sub("***@", text)
+    return CREDENTIALS.sub("***@", text)
 
 
 def storable(heads: Heads) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,9 @@ from rift.people.model import Member, Membership
 
 Heads = Mapping[str, str]
 """Branches by their short name (`main`) with the full hash of their newest commit."""
+
+CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
+"""What stands before the host of a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Repo:
     def full(self) -> str:
         """`OWNER/NAME`: what a `repo` argument takes."""
         return f"{self.owner}/{self.name}"
+
+    @property
+    def origin(self) -> str:
+        """Its URL as a box's git has it: a box holds no credentials."""
+        return CREDENTIALS.sub("", self.url)
 
 
 @dataclass(frozen=True, slots=True)
