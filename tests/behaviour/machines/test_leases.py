@@ -174,7 +174,7 @@ class Leases(RuleBasedStateMachine):
                 handle=handle,
                 holder=caller.label,
                 held_since=self.now(),
-                activity=max(task.activity, self.now()),
+                activity=self.now() if self.now() - task.activity >= MINUTE else task.activity,
             )
         )
         return handle
@@ -200,8 +200,7 @@ class Leases(RuleBasedStateMachine):
         assert (got.code if isinstance(got, Refusal) else None) == refused
         if refused is None:
             task = self.tasks[text.partition(".")[0]]
-            at = max(task.activity, self.now())
-            self.put(replace(task, handle=None, holder=None, held_since=None, activity=at))
+            self.put(replace(task, handle=None, holder=None, held_since=None))
 
     @rule(text=consumes(ids), who=st.sampled_from(["ada", "cursor", "bob"]))
     def closed(self, text: str, who: str) -> None:

@@ -81,12 +81,12 @@ def test_the_activity_clock_is_due_after_a_minute_and_never_goes_back(seconds: f
 @pytest.mark.parametrize(
     ("task", "user", "takeover", "expected"),
     [
-        (FREE, "ada", False, Attach(None)),
-        (FREE, "ada", True, Attach(None)),
-        (HELD, "ada", True, Attach(SECRET)),
+        (FREE, "ada", False, Attach(None, touch=False)),
+        (quiet(FREE, seconds=60), "ada", True, Attach(None, touch=True)),
+        (quiet(HELD, seconds=59), "ada", True, Attach(SECRET, touch=False)),
         (HELD, "ada", False, "task_in_use"),
         (quiet(HELD, minutes=29, seconds=59), "ada", False, "task_in_use"),
-        (quiet(HELD, minutes=30), "ada", False, Attach(SECRET)),
+        (quiet(HELD, minutes=30), "ada", False, Attach(SECRET, touch=True)),
         (quiet(HELD, minutes=-5), "ada", False, "task_in_use"),
         (None, "ada", True, "task_unknown"),
         (HELD, "bob", True, "task_unknown"),
@@ -106,7 +106,7 @@ def test_a_free_or_a_quiet_task_is_taken_up_and_a_busy_one_by_takeover_alone(
 def test_the_clocks_are_those_that_were_set() -> None:
     short = Clocks(lease=timedelta(seconds=5), close=timedelta(seconds=10))
     assert said(decide_attach(quiet(HELD, seconds=4), "ada", BARE, False, NOW, short)) == "task_in_use"
-    assert decide_attach(quiet(HELD, seconds=5), "ada", BARE, False, NOW, short) == Attach(SECRET)
+    assert decide_attach(quiet(HELD, seconds=5), "ada", BARE, False, NOW, short) == Attach(SECRET, touch=False)
     assert isinstance(decide_attach(quiet(HELD, seconds=10), "ada", BARE, False, NOW, short), Expired)
 
 

@@ -38,7 +38,7 @@ async def work(deps: Deps, agent: Agent, told: Told, power: tuple[int, bool] | N
 
 
 async def events(deps: Deps, agent: Agent, reported: Sequence[Event]) -> bool:
-    """Record what an agent reports, all of it or nothing. Saying it twice changes nothing."""
+    """Record what an agent reports, in its order; False when it is over. Saying it twice changes nothing."""
     alone = len(reported) == 1 and isinstance(reported[0], End)  # one statement: it needs no transaction around it
     async with deps.db.look() if alone else deps.db.tx() as tx:
         for event in reported:

@@ -180,9 +180,10 @@ async def _launch(deps: Deps, id: str) -> None:
         started = await deps.boxes.start(spec)
         await pinning
     except (DriverError, ForgeError) as error:
-        await asyncio.gather(pinning, return_exceptions=True)
         await _fail(deps, box, error.reason)
         return
+    finally:
+        await asyncio.gather(pinning, return_exceptions=True)
     log.info("box.agent_started", box=id, seconds=round(deps.clock.monotonic() - began, 3))
     if started.lacks:
         async with deps.db.tx() as tx:

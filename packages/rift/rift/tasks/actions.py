@@ -69,7 +69,7 @@ async def release(deps: Deps, act: Act, text: str) -> Task | Refusal:
     async with audited(deps, act) as (tx, row):
         task = await admit(tx, deps, row, act.caller, text)
         if isinstance(task, Task):
-            await store.release(tx, task.id, deps.clock.now())
+            await store.release(tx, task.id)
         return row.said(task)
 
 
@@ -134,6 +134,8 @@ def theirs(task: Task | None, caller: Caller) -> str | None:
 
 async def _hold(tx: Tx, deps: Deps, caller: Caller, handle: Handle, decision: Attach) -> Lease | Refusal:
     secret = deps.ids.token()
+    if decision.touch:
+        await store.touch(tx, handle.id, deps.clock.now())
     held = await store.hold(tx, handle.id, decision.replaces, digest(secret), caller.label, deps.clock.now())
     return Lease(held, secret) if held else refusals.unknown(handle.id)
 

@@ -27,6 +27,8 @@ class Attach:
     """A new secret may be minted; the lease it replaces dies with it."""
 
     replaces: bytes | None
+    touch: bool
+    """The activity clock is due to move to now: it moves at most once a minute, also for an attach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def decide_access(
         return refusals.released(task)
     if not same_digest(task.secret_sha256, handle.secret_sha256):
         return refusals.stale(task)
-    return Admitted(touch=now - task.activity_at >= TOUCH_EVERY)
+    return Admitted(touch=_due(task, now))
 
 
 def decide_attach(
@@ -65,7 +67,11 @@ def decide_attach(
         return ended
     if task.secret_sha256 is not None and not takeover and task.quiet(now) < clocks.lease:
         return refusals.busy(task, now)
-    return Attach(replaces=task.secret_sha256)
+    return Attach(replaces=task.secret_sha256, touch=_due(task, now))
+
+
+def _due(task: Task, now: datetime) -> bool:
+    return now - task.activity_at >= TOUCH_EVERY
 
 
 def _ended(task: Task, now: datetime, clocks: Clocks) -> Expired | Refusal | None:

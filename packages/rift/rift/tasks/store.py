@@ -50,8 +50,7 @@ async def hold(tx: Tx, id: str, replaces: bytes | None, secret: bytes, holder: s
         Task,
         """
         UPDATE tasks
-        SET secret_sha256 = %(secret)s, holder = %(holder)s, held_since = %(now)s,
-            activity_at = greatest(activity_at, %(now)s)
+        SET secret_sha256 = %(secret)s, holder = %(holder)s, held_since = %(now)s
         WHERE id = %(id)s AND status = 'open' AND secret_sha256 IS NOT DISTINCT FROM %(replaces)s
         RETURNING *
         """,
@@ -59,15 +58,10 @@ async def hold(tx: Tx, id: str, replaces: bytes | None, secret: bytes, holder: s
     )
 
 
-async def release(tx: Tx, id: str, now: datetime) -> None:
-    """Give the lease up; letting go is activity too."""
+async def release(tx: Tx, id: str) -> None:
+    """Give the lease up."""
     await tx.run(
-        """
-        UPDATE tasks SET secret_sha256 = NULL, holder = NULL, held_since = NULL,
-                         activity_at = greatest(activity_at, %(now)s)
-        WHERE id = %(id)s
-        """,
-        {"id": id, "now": now},
+        "UPDATE tasks SET secret_sha256 = NULL, holder = NULL, held_since = NULL WHERE id = %(id)s", {"id": id}
     )
 
 
