@@ -9,8 +9,8 @@ from rift.wire.mcp import schemas
 
 TASK = schemas.string("The task's handle, task_<id>.<secret>.", minLength=1)
 VM = schemas.string("The VM's id, or its name where only one VM of the task has it.", minLength=1)
-REPO = schemas.string("OWNER/NAME.", minLength=1)
-REF = schemas.string("A branch, as main.", minLength=1)
+REPO = schemas.string("OWNER/NAME.", minLength=1, maxLength=201)
+REF = schemas.string("A branch, as main.", minLength=1, maxLength=255)
 BLOCK_FOR = schemas.integer("Seconds this call waits for it to end.", low=0, high=BLOCK_MOST)
 TIMEOUT = schemas.integer("Seconds it may run: up to 72 hours.", low=1, high=TIMEOUT_MOST)
 
