@@ -49,7 +49,9 @@ TOOL = Tool(
         "Lists an organization's repositories and their watched refs: for each ref the warm count, how many VMs are "
         "ready, the head, and the last failure at the head with its whole text."
     ),
-    input_schema=schemas.arguments(required={"org": schemas.string("personal, or a team's name.", minLength=1, maxLength=100)}),
+    input_schema=schemas.arguments(
+        required={"org": schemas.string("personal, or a team's name.", minLength=1, maxLength=100)}
+    ),
     output_schema=schemas.answer(
         org=schemas.string(),
         role=schemas.string(),
