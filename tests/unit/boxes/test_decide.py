@@ -19,8 +19,9 @@ from rift.boxes.decide import (
     decide_idle,
     decide_pick,
     decide_suspend,
+    decide_upkeep,
 )
-from rift.boxes.model import LIVING, TRANSITIONS, Box, OpenCommand, State, smallest_free, stem
+from rift.boxes.model import LIVING, TRANSITIONS, Box, OpenCommand, Standing, State, smallest_free, stem
 
 NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
@@ -198,3 +199,31 @@ def test_the_smallest_free_number_is_free_and_none_below_it_is(taken: set[int]) 
     number = smallest_free(taken)
     assert number not in taken
     assert set(range(1, number)) <= taken
+
+
+WELL = Standing("b-1", "running", NOW, NOW, claimed=True, closed=False, member=True)
+
+
+@pytest.mark.parametrize(
+    ("box", "step"),
+    [
+        (WELL, None),
+        (replace(WELL, seen_at=NOW - timedelta(seconds=30)), None),
+        (replace(WELL, seen_at=NOW - timedelta(seconds=31)), "revive"),
+        (replace(WELL, used_at=NOW - timedelta(minutes=29, seconds=59)), None),
+        (replace(WELL, used_at=NOW - HALF_HOUR), "park"),
+        (replace(WELL, used_at=NOW - HALF_HOUR, claimed=False), None),
+        (replace(WELL, state="starting"), "start"),
+        (replace(WELL, state="parked", seen_at=NOW - HALF_HOUR), None),
+        (replace(WELL, state="failed"), None),
+        (replace(WELL, state="failed", claimed=False, member=False), "orphan"),
+        (replace(WELL, claimed=False, member=False), None),
+        (replace(WELL, closed=True), "orphan"),
+        (replace(WELL, member=False), "orphan"),
+        (replace(WELL, state="starting", closed=True), "orphan"),
+        (replace(WELL, state="destroying", closed=True, member=False), "destroy"),
+        (replace(WELL, state="destroyed", closed=True), None),
+    ],
+)
+def test_upkeep_takes_the_next_step_of_each_box(box: Standing, step: str | None) -> None:
+    assert decide_upkeep(box, NOW, timedelta(seconds=30), HALF_HOUR) == step

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from keel.refusal import Refusal
 from rift.boxes import refusals
-from rift.boxes.model import Box, OpenCommand
+from rift.boxes.model import Box, OpenCommand, Standing
+
+Step = Literal["start", "revive", "park", "destroy", "orphan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +64,24 @@ def decide_suspend(box: Box, open: Sequence[OpenCommand]) -> Park | Refusal:
 def decide_idle(box: Box, open: int, now: datetime, after: timedelta) -> bool:
     """Whether a box of a task is unused for so long that it parks by itself. Busy is never idle."""
     return box.state == "running" and box.task is not None and open == 0 and now - box.used_at >= after
+
+
+def decide_upkeep(box: Standing, now: datetime, unheard: timedelta, unused: timedelta) -> Step | None:
+    """The next step of a box that a lost job left, or that the hour asks for.
+
+    `orphan` is a box that nobody can have any more: of a closed task, of an owner who left the organization, or a
+    warm one that failed. `park` is looked at once more under the box's lock, by `decide_idle`.
+    """
+    if box.state == "destroying":
+        return "destroy"
+    if box.state == "destroyed":
+        return None
+    if box.closed or (box.claimed and not box.member) or (box.state == "failed" and not box.claimed):
+        return "orphan"
+    if box.state == "starting":
+        return "start"
+    if box.state != "running":
+        return None
+    if box.seen_at is not None and now - box.seen_at > unheard:
+        return "revive"
+    return "park" if box.claimed and now - box.used_at >= unused else None

@@ -13,10 +13,11 @@ from datetime import timedelta
 import structlog
 
 from keel import jobs as queue
+from keel.db import Tx
 from keel.ids import digest
 from keel.jobs import Jobs
 from rift.boxes import actions, store
-from rift.boxes.decide import decide_idle
+from rift.boxes.decide import decide_idle, decide_upkeep
 from rift.boxes.model import Box
 from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
@@ -113,11 +114,14 @@ async def upkeep(deps: Deps) -> None:
     """Find what a lost job left, or what the hour asks for, and queue the next step of each."""
     now = deps.clock.now()
     async with deps.db.tx() as tx:
-        found = await store.to_look_at(tx, now - UNHEARD, now - deps.settings.boxes.park_after)
-        for what in ("start", "revive", "destroy", "park"):
-            for box in found.get(what, ()):
-                await queue.defer(tx, f"boxes.{what}", lock=f"box:{box}", once=f"{what}:{box}", box=box)
-    for box in found.get("orphan", ()):
+        steps = [
+            (box.id, decide_upkeep(box, now, UNHEARD, deps.settings.boxes.park_after))
+            for box in await store.standings(tx)
+        ]
+        for box, step in steps:
+            if step is not None and step != "orphan":
+                await _queue(tx, step, box)
+    for box in [box for box, step in steps if step == "orphan"]:
         async with deps.db.tx() as tx:
             orphan = await store.find_locked(tx, box)
             if orphan:
@@ -129,9 +133,13 @@ async def look_at_all(deps: Deps) -> None:
     now = deps.clock.now()
     async with deps.db.tx() as tx:
         await store.try_afresh(tx)
-        found = await store.to_look_at(tx, now, now - deps.settings.boxes.park_after)
-        for box in found.get("revive", ()):
-            await queue.defer(tx, "boxes.revive", lock=f"box:{box}", once=f"revive:{box}", box=box)
+        for box in await store.standings(tx):
+            if decide_upkeep(box, now, timedelta(0), deps.settings.boxes.park_after) == "revive":
+                await _queue(tx, "revive", box.id)
+
+
+async def _queue(tx: Tx, step: str, box: str) -> None:
+    await queue.defer(tx, f"boxes.{step}", lock=f"box:{box}", once=f"{step}:{box}", box=box)
 
 
 async def sweep(deps: Deps) -> None:

@@ -71,6 +71,22 @@ class BoxFor:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A box as upkeep looks at it."""
+
+    id: str
+    state: State
+    seen_at: datetime | None
+    used_at: datetime
+    claimed: bool
+    """Whether a task holds it; if not, it is warm."""
+    closed: bool
+    """Whether that task is closed."""
+    member: bool
+    """Whether the task's owner is in the organization of the box's repository."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenCommand:
     """A command that has not ended, as a box's line shows it."""
 

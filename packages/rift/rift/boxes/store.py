@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from keel.db import Tx
-from rift.boxes.model import Box, BoxFor, OpenCommand
+from rift.boxes.model import Box, BoxFor, OpenCommand, Standing
 
 _BOX = """
     SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
@@ -242,34 +242,18 @@ async def lose_commands(tx: Tx, box: str, reason: str, now: datetime) -> None:
     )
 
 
-async def to_look_at(tx: Tx, silent_before: datetime, idle_before: datetime) -> dict[str, list[str]]:
-    """What upkeep should look at, by what it should do: `start`, `destroy`, `revive`, `park`, `orphan`.
-
-    Orphans are boxes of a closed task, of an owner who is no longer in the box's organization, and warm ones that
-    failed.
-    """
-    rows = await tx.rows(
+async def standings(tx: Tx) -> list[Standing]:
+    """What upkeep goes by, of every box of which something may be left."""
+    return await tx.all(
+        Standing,
         """
-        SELECT b.id, CASE
-            WHEN b.state = 'destroying' THEN 'destroy'
-            WHEN b.state IN ('starting', 'running', 'parked', 'failed') AND t.status = 'closed' THEN 'orphan'
-            WHEN b.state = 'failed' AND b.task IS NULL THEN 'orphan'
-            WHEN b.task IS NOT NULL AND b.state <> 'destroying' AND m.role IS NULL THEN 'orphan'
-            WHEN b.state = 'starting' THEN 'start'
-            WHEN b.state = 'running' AND b.seen_at < %(silent)s THEN 'revive'
-            WHEN b.state = 'running' AND b.task IS NOT NULL AND b.used_at <= %(idle)s THEN 'park'
-        END AS what
+        SELECT b.id, b.state, b.seen_at, b.used_at, b.task IS NOT NULL AS claimed,
+               coalesce(t.status = 'closed', false) AS closed, m.role IS NOT NULL AS member
         FROM boxes b JOIN repos r ON r.id = b.repo LEFT JOIN tasks t ON t.id = b.task
                      LEFT JOIN members m ON m.org = r.org AND m.user_id = t.owner
         WHERE b.state <> 'destroyed'
         """,
-        {"silent": silent_before, "idle": idle_before},
     )
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if row["what"]:
-            found.setdefault(row["what"], []).append(row["id"])
-    return found
 
 
 async def all_ids(tx: Tx) -> set[str]:
