@@ -340,3 +340,19 @@ async def test_a_control_plane_killed_during_starts_leaves_boxes_that_start_and_
     for n in range(4):
         await local.driver.destroy(f"b-{n}")
     assert await local.driver.inventory() == []
+
+
+async def test_a_box_starts_again_whatever_its_user_put_in_the_place_of_its_folders(local: LocalKit) -> None:
+    """And none of it leads the host's side anywhere: a link is left as it is, not followed."""
+    trap = local.data / "trap"
+    trap.mkdir()
+    trap.chmod(0o777)
+    seat = await started(local, BOX)
+    await seat.run(
+        f"rm -rf ~/.local /var/lib /var/log /var/cache /var/tmp; ln -s {trap} ~/.local; ln -s {trap}/absent /var/lib; "
+        f"touch /var/log; mkfifo /var/cache; rm -rf /usr/local/bin; ln -s {trap} /usr/local/bin; chmod 0 /var ~"
+    )
+    again = await started(local, BOX, incarnation=2)
+    code, said = await again.run("chmod 700 /var ~; ls -d /var/log; readlink ~/.local")
+    assert (code, said.splitlines()[-2:]) == (0, ["/var/log", str(trap)])
+    assert list(trap.iterdir()) == []

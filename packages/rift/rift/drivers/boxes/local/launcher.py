@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import stat
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 NO_NEW_PRIVS = 38
 DONE = "checkout.done"
+IN_THE_WAY = (errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 
 
 class Failed(Exception):
@@ -59,12 +61,33 @@ def write(path: str, text: str, mode: int) -> None:
     os.replace(temporary, path)
 
 
+def make_folders(path: str) -> None:
+    """Make what is absent of a folder's path. No link is followed, and what stands in the way is left as it is.
+
+    The jail's user owns most of these folders: there may be a file or a link to anywhere in their place, or they may
+    be closed. That is the box's own affair, and must lead this process nowhere and not keep the box from starting.
+    """
+    above = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in path.split("/"):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=above)
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+            os.close(above)
+            above = inner
+    except OSError as error:
+        if error.errno not in IN_THE_WAY:
+            raise
+    finally:
+        os.close(above)
+
+
 def prepare(job: dict[str, Any]) -> None:
     """Make what is absent of the folders and links, and write the files anew."""
     for path in job.get("folders", ()):
-        os.makedirs(path, exist_ok=True)
+        make_folders(path)
     for link in job.get("links", ()):
-        with contextlib.suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError, PermissionError):  # or its folder is closed, as above
             os.symlink(link["target"], link["path"])
     for file in job.get("files", ()):
         if file.get("once") and os.path.lexists(file["path"]):
