@@ -182,10 +182,10 @@ async def system() -> AsyncIterator[System]:
         shutil.rmtree(data, ignore_errors=True)
 
 
-def start(data: Path, port: int) -> tuple[subprocess.Popen[str], list[str]]:
-    """`rift up`, until it says that it serves."""
+def start(data: Path, port: int, environment: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], list[str]]:
+    """`rift up`, until it says that it serves; `environment` is ours where it is None."""
     command = [str(RIFT), "up", "--data", str(data), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     lines = []
     assert process.stdout is not None
     for line in process.stdout:
