@@ -16,6 +16,7 @@ from rift_agent.config import BadConfig, Config, load
 from rift_agent.jail import NoJail
 from rift_agent.log import say
 from rift_agent.power import Power
+from rift_agent.refused import Refused
 from rift_agent.spool import Spools
 from rift_agent.uplink import Uplink
 
@@ -138,12 +139,13 @@ class Agent:
 
     def _open_proxy(self, listener: int) -> None:
         """Accepts on the jail's own loopback; the proxy's code is loaded by the first connection."""
+        refused = Refused(self._uplink.tell, self._uplink.unsent)
 
         def accept() -> None:
             from rift_agent import proxy
 
             try:
-                proxy.accept(listener, self._config)
+                proxy.accept(listener, self._config, refused.note)
             except OSError as error:
                 say(f"the proxy has ended: {error}")
                 self._unwatch(listener)

@@ -11,12 +11,17 @@ _HOP = {"connection", "proxy-connection", "proxy-authorization", "proxy-authenti
 
 
 class Refusal(Exception):
-    """The proxy's answer instead of a connection: a status and a sentence."""
+    """The proxy's answer instead of a connection: a status and a sentence.
 
-    def __init__(self, status: str, sentence: str) -> None:
+    `why` is its word in the record: `not_listed`, `private_address`, `bad_port`, `malformed`, `too_slow`, `busy`; ""
+    for what is no decision of ours, as a host that does not answer.
+    """
+
+    def __init__(self, status: str, sentence: str, why: str = "") -> None:
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
+        self.why = why
 
 
 class Request:
@@ -76,7 +81,9 @@ def _header(line: str) -> tuple[str, str]:
 def _length(headers: list[tuple[str, str]]) -> int:
     if any(key.lower() == "transfer-encoding" for key, _ in headers):
         raise Refusal(
-            "411 Length Required", "A request through Rift's proxy needs a Content-Length; it may not be chunked."
+            "411 Length Required",
+            "A request through Rift's proxy needs a Content-Length; it may not be chunked.",
+            "malformed",
         )
     lengths = {value for key, value in headers if key.lower() == "content-length"}
     if not lengths:
@@ -99,7 +106,9 @@ def _authority(text: str, default: int | None) -> tuple[str, int]:
     host = host.lower()
     host = host[:-1] if host.endswith(".") else host
     if not host or len(host) > 253 or not set(host) <= _HOST or (":" in host) != text.startswith("["):
-        raise _bad("its host is malformed")
+        raise _bad("its host is malformed (an international name is written as xn--…)")
+    if "" in host.split("."):
+        raise _bad("its host has an empty part")
     if not port and default is not None:
         return host, default
     if not (port.isascii() and port.isdigit() and len(port) < 6):
@@ -108,4 +117,4 @@ def _authority(text: str, default: int | None) -> tuple[str, int]:
 
 
 def _bad(why: str) -> Refusal:
-    return Refusal("400 Bad Request", f"Rift's proxy does not take this request: {why}.")
+    return Refusal("400 Bad Request", f"Rift's proxy does not take this request: {why}.", "malformed")

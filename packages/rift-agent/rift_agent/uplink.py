@@ -68,8 +68,12 @@ class Uplink:
 
     def idle(self) -> bool:
         """Whether every event told has been taken."""
+        return self.unsent() == 0
+
+    def unsent(self) -> int:
+        """How many events wait to be taken."""
         with self._lock:
-            return self._unsent == 0
+            return self._unsent
 
     def _ask_for_work(self) -> None:
         connection, pause, idle = Connection(self._server, self._token), FIRST_PAUSE, 0.0

@@ -95,6 +95,16 @@ async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
     return refusal
 
 
+async def note(
+    tx: Tx, deps: Deps, action: str, *, actor: str | None, via: str, task: str | None, box: str | None, outcome: str,
+    arguments: Mapping[str, object],
+) -> None:  # fmt: skip
+    """Record what happened without a call, in the transaction of whoever heard of it."""
+    await ledger.append(
+        tx, ledger.Record(deps.clock.now(), actor, via, action, task, box, outcome, 0.0, arguments)
+    )  # fmt: skip
+
+
 def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
     return ledger.Record(
         at=deps.clock.now(),

@@ -143,3 +143,54 @@ async def test_who_is_not_the_boxs_agent_now_is_told_that_it_is_over(
 
 async def test_without_a_token_nobody_is_heard(door: Door) -> None:
     assert (await door.post("work", WORK, token="")).status_code == 401
+
+
+REFUSED = {"type": "refused", "n": 1, "host": "evil.example", "port": 443, "why": "not_listed", "count": 3}
+
+
+async def test_a_refused_connection_is_one_row_of_the_tasks_owner(rift: Place, door: Door) -> None:
+    """Told twice, as after an answer that was lost, it is recorded once."""
+    others = REFUSED | {"n": 2, "host": "", "port": 0, "why": "others", "count": 900}
+    for events in ([REFUSED], [REFUSED, others], [REFUSED, others]):
+        assert (await door.post("events", {"events": events})).status_code == 200
+    found = await rift.rows(
+        "SELECT actor, via, task, box, outcome, arguments FROM ledger WHERE action = 'network' ORDER BY seq"
+    )
+    task = (await rift.box(door.agent.box)).task
+    assert task is not None
+    same = {"actor": rift.ada.user, "via": "agent", "task": task, "box": door.agent.box}
+    assert found == [
+        same | {"outcome": "not_listed", "arguments": {"host": "evil.example", "port": 443, "count": 3}},
+        same | {"outcome": "others", "arguments": {"count": 900}},
+    ]
+
+
+async def test_a_new_start_of_the_agent_counts_its_refusals_anew(rift: Place, door: Door) -> None:
+    assert (await door.post("events", {"events": [REFUSED | {"n": 7}]})).status_code == 200
+    await rift.rows("UPDATE boxes SET incarnation = 2 RETURNING id")
+    assert (await door.post("events", {"events": [REFUSED]}, incarnation=2)).status_code == 200
+    assert len(await rift.rows("SELECT FROM ledger WHERE action = 'network'")) == 2
+
+
+async def test_what_a_warm_box_was_refused_is_nobodys(rift: Place) -> None:
+    (box,) = await rift.warm(1)
+    transport = httpx2.ASGITransport(Starlette(routes=routes(rift.deps)))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://door") as http:
+        assert (await Door(http, rift.agent(box.id)).post("events", {"events": [REFUSED]})).status_code == 200
+    found = await rift.rows("SELECT actor, task, box FROM ledger WHERE action = 'network'")
+    assert found == [{"actor": None, "task": None, "box": box.id}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"host": "a\x00b"}, {"host": "a\nb"}, {"host": "a b"}, {"host": "\u202ea"}, {"host": "a" * 254}, {"host": None},
+        {"host": ["a"]}, {"host": "A.example"}, {"host": "a\n"}, {"port": -1}, {"port": "443"}, {"port": 100_000},
+        {"port": True}, {"why": "because"}, {"why": None}, {"why": ["not_listed"]}, {"count": 0}, {"count": -1},
+        {"count": 2**31}, {"count": 1.5}, {"n": None}, {"n": 2**32},
+    ],
+)  # fmt: skip
+async def test_a_refusal_out_of_shape_is_400_and_no_row(rift: Place, door: Door, wrong: dict[str, object]) -> None:
+    said = await door.post("events", {"events": [REFUSED | wrong]})
+    assert said.status_code == 400, said.text
+    assert await rift.rows("SELECT FROM ledger WHERE action = 'network'") == []

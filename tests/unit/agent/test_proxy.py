@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rift_agent import proxy
+from rift_agent import dial, proxy
 from rift_agent.addresses import barred, listed
 from rift_agent.config import Config
 from rift_agent.requests import Refusal, parse
@@ -106,6 +108,24 @@ BAD = [
     "CONNECT ::1:443 HTTP/1.1",
     "CONNECT [::1 HTTP/1.1",
     "CONNECT http://a.example:443 HTTP/1.1",
+    "CONNECT a..example:443 HTTP/1.1",
+    "CONNECT .example:443 HTTP/1.1",
+    "CONNECT a.example..:443 HTTP/1.1",
+    "CONNECT .:443 HTTP/1.1",
+    "CONNECT b\xfccher.example:443 HTTP/1.1",
+    "CONNECT a\0.example:443 HTTP/1.1",
+    "CONNECT a.example%00.evil.example:443 HTTP/1.1",
+    "CONNECT a.example/:443 HTTP/1.1",
+    "CONNECT a.example:443:443 HTTP/1.1",
+    "CONNECT user@a.example:443 HTTP/1.1",
+    "CONNECT [fe80::1%eth0]:443 HTTP/1.1",
+    "CONNECT [a.example]:443 HTTP/1.1",
+    "CONNECT a.example:443 HTTP/1.1\r\nA: x\r\n folded",
+    "CONNECT a.example:443 HTTP/1.1\nHost: a.example",
+    "GET http://a.example\\@evil.example/ HTTP/1.1",
+    "GET http://a.example/ HTTP/1.1\r\nTransfer-Encoding : chunked",
+    "POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3",
+    "POST http://a.example/ HTTP/1.1\r\ntransfer-encoding:\tchunked",
     "",
 ]
 
@@ -115,6 +135,7 @@ def test_what_could_be_read_in_two_ways_is_refused(raw: str) -> None:
     with pytest.raises(Refusal) as refused:
         parse(raw.encode("latin-1"))
     assert refused.value.status[:3] in ("400", "411")
+    assert refused.value.why == "malformed"
 
 
 @given(st.binary(max_size=200))
@@ -140,17 +161,27 @@ def config(*allow: str) -> Config:
         {
             "box": "b-1", "incarnation": 1, "server": "http://127.0.0.1:1", "token_file": "/x", "dir": "/x",
             "mounts": [], "checkout": "/x", "network": "proxy", "allow": list(allow), "repository": "app",
+            "named": "acme/app",
         }
     )  # fmt: skip
 
 
-def exchange(sent: bytes, dial: Callable[[str, int], socket.socket], *allow: str) -> bytes:
+Noted = list[tuple[str, int, str]]
+
+
+def exchange(
+    sent: bytes, dial: Callable[[str, int], socket.socket], *allow: str, noted: Noted | None = None, full: bool = False
+) -> bytes:
+    def note(host: str, port: int, why: str) -> None:
+        if noted is not None:
+            noted.append((host, port, why))
+
     client, ours = socket.socketpair()
     client.settimeout(20)
 
     def serve() -> None:
         with ours:
-            proxy.serve(ours, config(*allow), dial)
+            proxy.serve(ours, config(*allow), dial, note, full=full)
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -168,19 +199,22 @@ def no_dial(host: str, port: int) -> socket.socket:
 
 def test_a_host_that_is_not_listed_is_never_connected_to() -> None:
     answer = exchange(b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n", no_dial, "good.example")
-    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
-    assert b"evil.example is not on the allow list of the repository app" in answer
-    assert b"rift repo network app --allow evil.example" in answer
+    sentence = (
+        b"evil.example is not on the allow list of the repository acme/app. "
+        b"Ask an admin of its organization for: rift repo network acme/app --allow evil.example"
+    )
+    assert answer.startswith(b"HTTP/1.1 403 " + sentence + b"\r\n")
+    assert answer.endswith(b"\r\n\r\n" + sentence + b"\n")
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "2130706433"]
 )
 def test_a_listed_name_of_the_host_itself_is_refused_by_its_address(host: str) -> None:
-    def dial(name: str, port: int) -> socket.socket:
-        return proxy.dial_public(name, port, [])
+    def public(name: str, port: int) -> socket.socket:
+        return dial.dial_public(name, port, [])
 
-    answer = exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), dial, host.strip("[]"))
+    answer = exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), public, host.strip("[]"))
     assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 502")
 
 
@@ -220,4 +254,108 @@ def test_bytes_after_the_body_never_leave_the_jail() -> None:
 
 def test_a_head_without_end_is_refused() -> None:
     answer = exchange(b"CONNECT a.example:443 HTTP/1.1\r\nX: " + b"x" * 70000, no_dial, "a.example")
-    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.startswith(b"HTTP/1.1 431 The request's head is too long.\r\n")
+
+
+TURNED = [
+    (b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n", ("evil.example", 443, "not_listed")),
+    (b"GET http://evil.example/x HTTP/1.1\r\nHost: a.example\r\n\r\n", ("evil.example", 80, "not_listed")),
+    (b"CONNECT a.example:22 HTTP/1.1\r\n\r\n", ("a.example", 22, "bad_port")),
+    (b"GET http://a.example:8080/ HTTP/1.1\r\n\r\n", ("a.example", 8080, "bad_port")),
+    (b"nonsense\r\n\r\n", ("", 0, "malformed")),
+    (b"POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", ("", 0, "malformed")),
+    (b"x" * 70000, ("", 0, "malformed")),
+]
+
+
+@pytest.mark.parametrize(("sent", "told"), TURNED)
+def test_each_refusal_is_told_with_what_was_asked_for(sent: bytes, told: tuple[str, int, str]) -> None:
+    noted: Noted = []
+    answer = exchange(sent, no_dial, "a.example", noted=noted)
+    assert answer[9:12] in (b"400", b"403", b"411", b"431")
+    assert noted == [told]
+
+
+def test_what_only_failed_is_no_refusal_of_ours() -> None:
+    noted: Noted = []
+
+    def away(host: str, port: int) -> socket.socket:
+        raise Refusal("502 Bad Gateway", f"{host} cannot be reached.")
+
+    assert exchange(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n", away, "a.example", noted=noted).startswith(
+        b"HTTP/1.1 502 "
+    )
+    assert noted == []
+
+
+def test_a_connection_too_many_is_told_why() -> None:
+    noted: Noted = []
+    answer = exchange(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n", no_dial, "a.example", noted=noted, full=True)
+    assert answer.startswith(b"HTTP/1.1 503 All 128 connections ")
+    assert noted == [("a.example", 443, "busy")]
+
+
+def test_a_head_that_comes_byte_by_byte_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "HEAD_PATIENCE", 0.2)
+    monkeypatch.setattr(proxy, "HEAD_LIMIT", 1 << 30)
+    noted: Noted = []
+    client, ours = socket.socketpair()
+
+    def serve() -> None:
+        with ours, suppress(ConnectionResetError):
+            proxy.serve(ours, config(), no_dial, lambda *one: noted.append(one))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with client:
+        client.settimeout(20)
+        while not noted:
+            client.sendall(b"x")
+        assert client.recv(100).startswith(b"HTTP/1.1 408 The request's head came too slowly.\r\n")
+    thread.join(20)
+    assert noted == [("", 0, "too_slow")]
+
+
+def test_what_an_answer_repeats_of_others_makes_no_line_of_its_own() -> None:
+    def refuse(host: str, port: int) -> socket.socket:
+        raise Refusal("502 Bad Gateway", "the host's own proxy said: 407 no\nX-Evil: 1\r\n\r\nbody")
+
+    answer = exchange(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n", refuse, "a.example")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert len(head.split(b"\r\n")) == 5
+    assert b"\n" not in head.replace(b"\r\n", b"")
+    assert body == b"the host's own proxy said: 407 no?X-Evil: 1????body\n"
+
+
+SPELLINGS = [
+    "127.0.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "127.0.1", "0", "0.0.0.0", "10.1",
+    "169.254.43518", "0xa9fea9fe", "3232235777", "[::1]", "[::]", "[::ffff:7f00:1]", "[::ffff:10.0.0.1]",
+    "[64:ff9b::a00:1]", "[fd00:ec2::254]", "[::127.0.0.1]", "localhost", "a.localhost", "localhost.localdomain",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+@pytest.mark.parametrize("upstream", [False, True])
+def test_no_spelling_of_a_barred_address_is_connected_to(host: str, upstream: bool) -> None:
+    """Listed by mistake, straight or through the host's own proxy (which has nothing to answer with here)."""
+
+    def way(name: str, port: int) -> socket.socket:
+        out = dial.dial_through("http://127.0.0.1:1", []) if upstream else functools.partial(dial.dial_public, reach=[])
+        return out(name, port)
+
+    noted: Noted = []
+    for dot in ("", ".") if not host.startswith("[") else ("",):
+        answer = exchange(f"CONNECT {host}{dot}:443 HTTP/1.1\r\n\r\n".encode(), way, host.strip("[]"), noted=noted)
+        if host in ("a.localhost", "localhost.localdomain") and answer[9:12] == b"502":
+            continue  # this host's resolver does not know it
+        assert answer[9:12] == b"403", answer
+        assert noted.pop() == (host.strip("[]"), 443, "private_address")
+
+
+def test_a_network_that_the_settings_open_is_open_in_every_spelling_and_no_other() -> None:
+    opened, other = (dial.dial_through("http://127.0.0.1:1", [network]) for network in ("10.1.0.0/16", "10.2.0.0/16"))
+    for host in ("10.1.0.9", "0xa.1.9", "167837705"):
+        with pytest.raises(Refusal, match="the host's own proxy cannot be reached"):
+            opened(host, 443)
+        with pytest.raises(Refusal, match="private"):
+            other(host, 443)

@@ -8,7 +8,8 @@ import structlog
 
 from keel.db import Tx
 from rift.agents import store
-from rift.agents.model import Agent, Event, Up
+from rift.agents.model import Agent, Event, Refused, Up
+from rift.audit import note
 from rift.boxes import actions as boxes
 from rift.commands import actions as commands
 from rift.commands.model import End, Told, Work
@@ -87,7 +88,22 @@ async def _apply(tx: Tx, deps: Deps, agent: Agent, event: Event) -> bool:
         return False
     if isinstance(event, Up):
         await boxes.came_up(tx, deps, agent.box, agent.incarnation)
+    elif isinstance(event, Refused):
+        await _record(tx, deps, agent, event)
     else:
         log.error("box.agent_failed", box=agent.box, reason=event.reason)
         await boxes.fail_in(tx, deps, agent.box, agent.incarnation, event.reason)
     return True
+
+
+async def _record(tx: Tx, deps: Deps, agent: Agent, event: Refused) -> None:
+    """One row: whoever owns the box's task is the actor, as the connection was their agent's. Source: design, Audit."""
+    found = await store.refusals_of(tx, agent.box, agent.incarnation, event.n)
+    if found is None:
+        return
+    task, owner = found
+    named = {"host": event.host, "port": event.port} if event.host else {}
+    await note(
+        tx, deps, "network", actor=owner, via="agent", task=task, box=agent.box, outcome=event.why,
+        arguments={**named, "count": event.count},
+    )  # fmt: skip

@@ -34,4 +34,22 @@ class Failed:
     reason: str
 
 
-Event = Up | Failed | End
+WHYS = frozenset({"not_listed", "private_address", "bad_port", "malformed", "too_slow", "busy", "others"})
+"""Why a box's proxy refuses a connection; `others` are those it only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Connections that the box's proxy refused: a row of the ledger."""
+
+    n: int
+    """Counts these events of one start of the agent, so that one told twice is recorded once."""
+    host: str
+    """As the jail asked for it; "" where it named none that could be read."""
+    port: int
+    why: str
+    """One of WHYS."""
+    count: int
+
+
+Event = Up | Failed | End | Refused

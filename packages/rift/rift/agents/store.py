@@ -22,3 +22,18 @@ async def heard(tx: Tx, box: str, incarnation: int, token_sha256: bytes, now: da
             {"box": box, "incarnation": incarnation, "token": token_sha256, "now": now},
         )
     )
+
+
+async def refusals_of(tx: Tx, box: str, incarnation: int, n: int) -> tuple[str | None, str | None] | None:
+    """The box's task and that task's owner, for the refusals that its agent tells as number `n`; None if it told them.
+
+    The number is remembered with its incarnation in front, as each start of an agent counts from one.
+    """
+    row = await tx.row(
+        """
+        UPDATE boxes b SET refused = %(mark)s WHERE b.id = %(box)s AND b.refused < %(mark)s
+        RETURNING b.task, (SELECT t.owner FROM tasks t WHERE t.id = b.task) AS owner
+        """,
+        {"box": box, "mark": (incarnation << 32) + n},
+    )
+    return (row["task"], row["owner"]) if row else None

@@ -55,6 +55,8 @@ class Box:
     """How often the start of a box that has not come up yet was begun, since a worker last began."""
     lacks: str = ""
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
+    refused: int = 0
+    """Which of the refusals that its agent tells were recorded last."""
 
     @property
     def repository(self) -> str:

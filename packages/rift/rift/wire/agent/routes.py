@@ -9,6 +9,7 @@ import asyncio
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rift.agents import actions
-from rift.agents.model import Agent, Event, Failed, Up
+from rift.agents.model import WHYS, Agent, Event, Failed, Refused, Up
 from rift.commands.model import End, Told
 from rift.deps import Deps
 from rift.names import TAIL_BYTES
@@ -27,6 +28,8 @@ UNKNOWN_MOST = 64 * 1024
 """How much of a body is read before it is known whose it is."""
 REASON_MOST = 16_384
 EVENTS_MOST = 256
+HOST = re.compile(r"[a-z0-9._:-]{0,253}")
+"""What an agent tells of the host that a jail asked for: the jail chose it."""
 
 
 class Malformed(Exception):
@@ -161,7 +164,21 @@ def _event(one: object) -> Event:
             _text(one["media"])[:100] if one.get("media") else None,
             one.get("ran") is not False,
         )
+    if kind == "refused":
+        return _refused(one)
     raise Malformed(f"there is no event {str(kind)[:40]}")
+
+
+def _refused(one: Mapping[str, Any]) -> Refused:
+    host, why = one.get("host"), one.get("why")
+    if not isinstance(host, str) or not HOST.fullmatch(host):
+        raise Malformed("host is a host's name or address in lower case, or empty")
+    if why not in WHYS:
+        raise Malformed(f"why is one of {', '.join(sorted(WHYS))}")
+    count = _whole(one, "count", below=2**31)
+    if count == 0:
+        raise Malformed("count is at least 1")
+    return Refused(_whole(one, "n", below=2**32), host, _whole(one, "port", below=100_000), str(why), count)
 
 
 def _whole(body: Mapping[str, Any], name: str, below: int = 2**62) -> int:

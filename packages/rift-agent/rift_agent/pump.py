@@ -1,0 +1,74 @@
+"""Bytes both ways between two sockets, each way with a small buffer of its own: a side that does not read must not hold
+what it sends.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+
+IDLE = 600.0  # seconds without a byte either way
+_CHUNK = 65536
+
+
+class _Way:
+    """From `source` to `sink`; at most `length` more bytes (-1: no bound). Its end is handed on, its bound is not."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket, length: int) -> None:
+        self.source = source
+        self.sink = sink
+        self.length = length
+        self.held = b""
+        self.ended = False
+
+    @property
+    def over(self) -> bool:
+        return not self.held and (self.ended or self.length == 0)
+
+    def wants(self) -> tuple[socket.socket, int]:
+        """The socket this way waits for, and the event."""
+        return (self.sink, select.POLLOUT) if self.held else (self.source, select.POLLIN)
+
+    def move(self) -> None:
+        """The next step, if its socket is ready for it. A side that is gone ends this way alone: the other may still
+        carry what was said before.
+        """
+        try:
+            if self.held:
+                self.held = self.held[self.sink.send(self.held) :]
+            else:
+                self.held = self.source.recv(_CHUNK if self.length < 0 else min(_CHUNK, self.length))
+                self.ended = not self.held
+                if self.length > 0:
+                    self.length -= len(self.held)
+            if self.ended:
+                self.sink.shutdown(socket.SHUT_WR)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.held, self.ended = b"", True
+
+
+def pump(client: socket.socket, server: socket.socket, length: int) -> None:
+    """Carries bytes until the server has ended and all of it was taken, or nothing moved for IDLE seconds; `length`
+    bounds the client's bytes (-1: no bound).
+    """
+    back = _Way(server, client, -1)
+    ways = [_Way(client, server, length), back]
+    for sock in (client, server):
+        sock.setblocking(False)
+    while not back.over:
+        going = [way for way in ways if not way.over]
+        masks: dict[int, int] = {}
+        for way in going:
+            sock, event = way.wants()
+            masks[sock.fileno()] = masks.get(sock.fileno(), 0) | event
+        poll = select.poll()
+        for fd, mask in masks.items():
+            poll.register(fd, mask)
+        ready = {fd for fd, _ in poll.poll(IDLE * 1000)}
+        if not ready:
+            return
+        for way in going:
+            if way.wants()[0].fileno() in ready:
+                way.move()
