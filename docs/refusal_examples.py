@@ -56,7 +56,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "task_unknown": lambda: tasks.unknown(TASK.id),
     "task_closed": lambda: tasks.closed(TASK),
     "task_released": lambda: tasks.released(TASK),
-    "task_held": lambda: tasks.stale(TASK),
+    "task_held": lambda: tasks.stale(TASK, NOW),
     "task_in_use": lambda: tasks.busy(TASK, NOW),
     "task_name": lambda: tasks.bad_name(200),
     # Boxes

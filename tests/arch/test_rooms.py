@@ -30,7 +30,7 @@ PURE = {
     "functools", "hashlib", "itertools", "json", "math",
     "operator", "re", "string", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
-PURE_OURS = ("keel.refusal", "keel.ids", "rift.names", "rift.*.model", "rift.*.refusals", "rift.*.decide")
+PURE_OURS = ("keel.refusal", "keel.ids", "rift.names", "rift.times", "rift.*.model", "rift.*.refusals", "rift.*.decide")
 
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 

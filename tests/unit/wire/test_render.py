@@ -20,7 +20,7 @@ from rift.people.model import Member, Membership
 from rift.repos.model import Gap, OrgRepos, OrgView, Repo, RepoView, Unwatched, Watch, Watched, WhoAmI
 from rift.tasks.model import Task
 from rift.wire.mcp.common import COMMAND_ANSWER
-from rift.wire.mcp.render import age, command_answer, commands_answer, span, when
+from rift.wire.mcp.render import command_answer, commands_answer
 from rift.wire.mcp.tools import (
     output,
     read,
@@ -78,41 +78,6 @@ def command(
     read_to = len(text.encode()) if next_offset is None else next_offset
     piece = Piece(text, read_to, read_to if size is None else size, lacking, why)
     return CommandAnswer(Report(f"{ID}.{n}", status, reason, exit, ended), piece, **more)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (-5, "less than a minute ago"),
-        (59, "less than a minute ago"),
-        (60, "1 minute ago"),
-        (240, "4 minutes ago"),
-        (3599, "59 minutes ago"),
-        (3600, "1 hour ago"),
-        (7300, "2 hours ago"),
-        (86_400, "1 day ago"),
-        (3 * 86_400, "3 days ago"),
-    ],
-)
-def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
-    assert age(NOW - timedelta(seconds=seconds), NOW) == said
-
-
-@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=4000)))
-def test_an_age_is_always_a_short_phrase(since: timedelta) -> None:
-    assert age(NOW - since, NOW).endswith(" ago")
-
-
-def test_an_instant_stands_with_its_age() -> None:
-    assert when(NOW - timedelta(minutes=4), NOW) == "2026-11-30T14:56:00Z (4 minutes ago)"
-
-
-@pytest.mark.parametrize(
-    ("length", "said"),
-    [(14_400, "4 hours"), (3600, "1 hour"), (5400, "90 minutes"), (2, "2 seconds"), (0, "0 seconds")],
-)
-def test_a_span_is_said_in_a_unit_that_fits(length: int, said: str) -> None:
-    assert span(timedelta(seconds=length)) == said
 
 
 def test_a_finished_command_says_its_exit_then_its_output_and_no_next_call() -> None:

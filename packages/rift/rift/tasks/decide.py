@@ -52,7 +52,7 @@ def decide_access(
     if task.secret_sha256 is None:
         return refusals.released(task)
     if not same_digest(task.secret_sha256, handle.secret_sha256):
-        return refusals.stale(task)
+        return refusals.stale(task, now)
     return Admitted(touch=_due(task, now))
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from keel.refusal import Call, Refusal, kind
 from rift.tasks.model import Task
+from rift.times import age, when
 
 _NEW = Call("rift_task_new", {"name": "<what the work is>"})
 _LIST = Call("rift_task_ls", {})
@@ -59,33 +60,31 @@ def released(task: Task) -> Refusal:
     return _RELEASED(Call("rift_task_attach", {"task": task.id}), task=task.id)
 
 
-def stale(task: Task) -> Refusal:
+def stale(task: Task, now: datetime) -> Refusal:
     """An older handle of a task that somebody holds now."""
     return _STALE(
         Call("rift_task_attach", {"task": task.id, "takeover": True}),
         note=f"Another session of yours ({task.holder}) holds the task {task.id}; taking it over ends its handle.",
         task=task.id,
         holder=task.holder,
-        since=instant(task.held_since),
+        since=_since(task, now),
     )
 
 
 def busy(task: Task, now: datetime) -> Refusal:
     """Held, and active lately: only takeover takes it."""
-    minutes = int(task.quiet(now).total_seconds() // 60)
     return _BUSY(
         Call("rift_task_attach", {"task": task.id, "takeover": True}),
         note=f"Another session of yours ({task.holder}) holds the task {task.id}; taking it over ends its handle.",
         task=task.id,
         holder=task.holder,
-        since=instant(task.held_since),
-        active=f"{minutes or 'less than a'} minute{'s' if minutes > 1 else ''} ago",
+        since=_since(task, now),
+        active=age(task.activity_at, now),
     )
 
 
-def instant(at: datetime | None) -> str:
-    """RFC 3339 in UTC, whole seconds."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else "an unknown time"
+def _since(task: Task, now: datetime) -> str:
+    return when(task.held_since, now) if task.held_since else "an unknown time"
 
 
 _NAME = kind(

@@ -6,7 +6,7 @@ A structured answer says what its text says, because a client shows the model on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from keel.refusal import Call
@@ -16,6 +16,7 @@ from rift.commands.model import Answer as CommandAnswer
 from rift.commands.model import Piece, Report
 from rift.commands.refusals import reading
 from rift.repos.model import RepoView, Watch
+from rift.times import age, rfc3339, when
 from rift.wire.mcp.tool import Answer, Image
 from rift.wire.refusals import call_text
 
@@ -29,34 +30,6 @@ WAIT_SECONDS = 30
 """The `block_for` of the calls that an answer suggests."""
 INPUT_CHARACTERS = 80
 DO_NOT_REPEAT = "Do not send the command again."
-
-
-def age(at: datetime, now: datetime) -> str:
-    """How long ago something was: "4 minutes ago"."""
-    seconds = max(now - at, timedelta(0)).total_seconds()
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if (count := int(seconds // length)) > 0:
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    return "less than a minute ago"
-
-
-def rfc3339(at: datetime) -> str:
-    """An instant in UTC, whole seconds, as structured answers carry it."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def when(at: datetime, now: datetime) -> str:
-    """An instant with its age, as texts carry it."""
-    return f"{rfc3339(at)} ({age(at, now)})"
-
-
-def span(length: timedelta) -> str:
-    """A length of time: "4 hours", "90 minutes", "20 seconds"."""
-    seconds = int(length.total_seconds())
-    for unit, size in (("hour", 3_600), ("minute", 60), ("second", 1)):
-        if seconds % size == 0 and seconds >= size:
-            return f"{seconds // size} {unit}{'s' if seconds // size > 1 else ''}"
-    return "0 seconds"
 
 
 def quoted(text: str) -> str:

@@ -10,9 +10,10 @@ from keel.refusal import Call as CallMend
 from keel.refusal import Refusal
 from rift.boxes import actions
 from rift.boxes.actions import TaskLine
+from rift.times import rfc3339, when
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import BOX, NEXT
-from rift.wire.mcp.render import box_line, box_value, lines, next_line, quoted, rfc3339, when
+from rift.wire.mcp.render import box_line, box_value, lines, next_line, quoted
 from rift.wire.mcp.tool import OPENS_A_TASK, Answer, Call, Tool
 from rift.wire.refusals import call_text
 

@@ -8,9 +8,10 @@ from typing import Any
 from keel.refusal import YOUR_HANDLE, Refusal
 from keel.refusal import Call as CallMend
 from rift.tasks import actions
+from rift.times import span
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import TASK
-from rift.wire.mcp.render import lines, next_line, quoted, span
+from rift.wire.mcp.render import lines, next_line, quoted
 from rift.wire.mcp.tool import Answer, Call, Tool
 
 

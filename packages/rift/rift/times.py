@@ -1,0 +1,33 @@
+"""Instants and lengths of time as answers carry them (design: Tasks and leases)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago something was: "4 minutes ago"."""
+    seconds = max(now - at, timedelta(0)).total_seconds()
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if (count := int(seconds // length)) > 0:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "less than a minute ago"
+
+
+def rfc3339(at: datetime) -> str:
+    """An instant in UTC, whole seconds, as structured answers carry it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def when(at: datetime, now: datetime) -> str:
+    """An instant with its age, as texts carry it."""
+    return f"{rfc3339(at)} ({age(at, now)})"
+
+
+def span(length: timedelta) -> str:
+    """A length of time: "4 hours", "90 minutes", "20 seconds"."""
+    seconds = int(length.total_seconds())
+    for unit, size in (("hour", 3_600), ("minute", 60), ("second", 1)):
+        if seconds % size == 0 and seconds >= size:
+            return f"{seconds // size} {unit}{'s' if seconds // size > 1 else ''}"
+    return "0 seconds"
