@@ -11,6 +11,7 @@ from keel.refusal import Call as CallMend
 from rift.boxes import refusals as boxes
 from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
+from rift.hosts.model import Shortage
 from rift.names import COMMAND_BYTES
 from rift.people import refusals as people
 from rift.people.model import Membership
@@ -37,6 +38,7 @@ BOX = Box(
     ended_at=None, repo_owner="acme", repo_name="app", org="org_ada", network="proxy",
 )  # fmt: skip
 TWIN = replace(BOX, id="b-898104bb591843adcbfc8818")
+PARKED = replace(BOX, state="parked")
 OPEN = (OpenCommand(VM, 11, "bash", "npm test", True, NOW), OpenCommand(VM, 12, "bash", "npm start", True, NOW))
 REPO = Repo("repo_app", "org_ada", "acme", "app", "https://example.org/acme/app.git", "proxy", NOW, None, NOW)
 FAILED = Watch(REPO.id, "main", 1, COMMIT, 0, "the checkout could not be made: No space left on device", NOW)
@@ -59,6 +61,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "task_held": lambda: tasks.stale(TASK, NOW),
     "task_in_use": lambda: tasks.busy(TASK, NOW),
     "task_name": lambda: tasks.bad_name(200),
+    "task_limit": lambda: tasks.too_many((TASK, replace(TASK, id="task_p7wq2mhd")), 2),
     # Boxes
     "vm_unknown": lambda: boxes.unknown("app-main-7", BOX),
     "vm_ambiguous": lambda: boxes.ambiguous(BOX.name, (BOX, TWIN)),
@@ -68,6 +71,9 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "vm_starting": lambda: boxes.starting(replace(BOX, state="starting")),
     "vm_full": lambda: boxes.full(BOX, (*OPEN, replace(OPEN[0], n=13), replace(OPEN[1], n=14))),
     "vm_not_member": lambda: boxes.not_member(BOX),
+    "vm_limit": lambda: boxes.too_many((BOX, replace(TWIN, task="task_p7wq2mhd")), TASK.id, 2),
+    "vm_org_limit": lambda: boxes.organization_full("acme", 128, 128, (BOX,), TASK.id),
+    "host_full": lambda: boxes.host_short(Shortage((1_300_000_000, 2**31), None), (PARKED, TWIN), TASK.id, True),
     # Commands
     "nul_byte": lambda: commands.nul("rift_bash", "command"),
     "not_text": lambda: commands.not_text("rift_write", "content"),
@@ -86,6 +92,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "watched_ref_gone": lambda: repos.no_head(REPO, "next", True, "personal"),
     "head_failed": lambda: repos.failed_head(REPO, FAILED, True, "personal", 42),
     "warm_out_of_range": lambda: repos.warm_out_of_range("acme/app", "main", 500),
+    "warm_limit": lambda: repos.too_warm("acme/app", "main", 100, 60, 128),
     "needs_admin": lambda: people.needs_admin(
         "acme", repos.spelled(CallMend("rift_watch", {"repo": "acme/app", "ref": "next", "warm": 1}))
     ),
@@ -114,8 +121,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
 """By code. tests/unit/docs holds it equal to the catalogue."""
 
 GROUPS: Mapping[str, tuple[str, str]] = {
-    "tasks": ("no_handle", "task_name"),
-    "boxes": ("vm_unknown", "vm_not_member"),
+    "tasks": ("no_handle", "task_limit"),
+    "boxes": ("vm_unknown", "host_full"),
     "commands": ("nul_byte", "offset_past_end"),
     "repositories": ("no_such_repository", "no_such_org"),
     "any": ("bad_arguments", "internal_error"),

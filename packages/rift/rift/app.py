@@ -26,6 +26,7 @@ from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
+from rift.hosts import jobs as hosts
 from rift.pools import jobs as pools
 from rift.repos import jobs as repos
 from rift.settings import RiftSettings
@@ -33,7 +34,7 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (repos, tasks, boxes, commands, pools)
+NOUNS = (repos, tasks, hosts, boxes, commands, pools)
 """Those that have background work, in the written order."""
 
 
@@ -90,6 +91,7 @@ async def work(deps: Deps) -> None:
         noun.register(worker)
     worker.every("ledger.months", 60, months)
     await months(deps)
+    await hosts.report(deps)
     await boxes.look_at_all(deps)
     await worker.work(deps)
 

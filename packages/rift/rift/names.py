@@ -38,6 +38,12 @@ HEAD_RESTS = timedelta(seconds=60)
 """How long a failure at a head answers for new boxes, and its pool makes none, before another box is tried."""
 WARM_MOST = 100
 """The most warm boxes of one watched ref."""
+BOX_MEMORY = 256 * 1024 * 1024
+"""A host holds one box for so much of its memory, where no setting says how many."""
+BOXES_LEAST = 8
+"""So many boxes are held by any host, where no setting says how many."""
+HOST_HEARD = timedelta(seconds=60)
+"""What a worker said of its host longer ago than this is not believed any more."""
 FILE_SECONDS = 45
 """How long a read or a write may run in the box."""
 

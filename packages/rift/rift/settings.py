@@ -96,6 +96,7 @@ class TaskSettings(Section):
         gt=NO_TIME,
         description="How long a task may be quiet before it is closed and its boxes destroyed.",
     )
+    per_person: int = Field(default=100, ge=1, description="The most open tasks of one person.")
 
 
 class BoxSettings(Section):
@@ -113,6 +114,25 @@ class BoxSettings(Section):
         default=700000, ge=100000, le=2_000_000_000,
         description="Started as root, each box runs under a user id of its own, counted from here.",
     )  # fmt: skip
+    per_person: int = Field(default=32, ge=1, description="The most boxes in the tasks of one person, parked ones too.")
+    per_organization: int = Field(
+        default=128, ge=1, description="The most boxes of one organization's repositories, warm ones too."
+    )
+    most: int | None = Field(
+        default=None,
+        ge=1,
+        description="The most boxes of this host; without it, one for each 256 MiB of its memory, and at least 8.",
+    )
+    disk_reserve: Bytes = Field(
+        default=2 * 2**30,
+        ge=0,
+        description="No box is made while less than this is free on the disk of the data folder; warm ones keep twice.",
+    )
+    memory_reserve: Bytes = Field(
+        default=512 * 2**20,
+        ge=0,
+        description="No box is made while the host has less memory than this available; warm ones keep twice.",
+    )
 
 
 class CommandSettings(Section):

@@ -33,6 +33,7 @@ from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.hosts import jobs as host_jobs
 from rift.people.model import Caller
 from rift.pools import jobs as pool_jobs
 from rift.repos import actions as repos
@@ -72,7 +73,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
-        for module in (task_jobs, box_jobs, command_jobs, pool_jobs):
+        for module in (task_jobs, host_jobs, box_jobs, command_jobs, pool_jobs):
             module.register(self)
 
     def on(self, name: str, run: Job) -> None:
@@ -164,7 +165,14 @@ class Place:
 
     async def upkeep(self) -> None:
         """Every job that comes round by itself, once, and what they ask for."""
-        for name in ("tasks.close_quiet", "commands.expire", "boxes.upkeep", "boxes.sweep", "pools.scan"):
+        for name in (
+            "tasks.close_quiet",
+            "hosts.report",
+            "commands.expire",
+            "boxes.upkeep",
+            "boxes.sweep",
+            "pools.scan",
+        ):
             await self.worker.jobs[name](self.deps)
         await self.work()
 

@@ -7,6 +7,7 @@ import json
 import pkgutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -24,6 +25,7 @@ from rift.commands import actions as commands
 from rift.commands.actions import Wanted
 from rift.commands.model import End
 from rift.deadline import Deadline
+from rift.hosts import actions as hosts
 from rift.people import actions as people
 from rift.repos import actions as repos
 from rift.repos.model import Network
@@ -112,6 +114,30 @@ async def of_boxes(rift: Place) -> Produced:
         await tx.run("UPDATE members SET user_id = %(ada)s", {"ada": rift.ada.user})
 
 
+async def of_limits(rift: Place) -> Produced:
+    settings, task = rift.deps.settings, (await rift.open_task()).handle
+
+    def bounded(**most: int) -> Place:
+        given = settings.boxes.model_copy(update=most)
+        return replace(rift, deps=replace(rift.deps, settings=settings.model_copy(update={"boxes": given})))
+
+    one = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"per_person": 1})})
+    yield await tasks.open_task(replace(rift.deps, settings=one), rift.act(), "one more")
+    assert isinstance(await rift.new_box(task), Box)
+    there = len(await rift.all_boxes())  # the destroyed ones too: more than count
+    yield await bounded(per_person=1).new_box(task)
+    yield await bounded(per_organization=1).new_box(task)
+    yield await bounded(most=1).new_box(task)
+    rift.driver.host = replace(rift.driver.host, disk_free=0)
+    await hosts.report(rift.deps)
+    yield await rift.new_box(task)
+    assert len(await rift.all_boxes()) == there
+    yield await repos.watch(bounded(per_organization=1).deps, rift.act(), "acme/app", "main", 2)
+    rift.driver.host = replace(rift.driver.host, disk_free=2**40)
+    rift.clock.advance(1)
+    await hosts.report(rift.deps)
+
+
 async def of_commands(rift: Place) -> Produced:
     task = (await rift.open_task()).handle
     box = (await rift.running_box(task)).id
@@ -187,6 +213,7 @@ async def of_the_wire(rift: Place) -> Produced:
 STORIES: list[Callable[[Place], Produced]] = [
     of_tasks,
     of_boxes,
+    of_limits,
     of_commands,
     of_repositories,
     of_people,

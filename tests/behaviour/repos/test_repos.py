@@ -243,7 +243,7 @@ async def test_a_new_box_starts_from_the_head_of_a_watched_ref(deps: Deps, ada: 
     assert isinstance(unwatched, Refusal)
     assert unwatched.mends == (Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1}),)
     await actions.watch(deps, act(ada), "acme/app", "main")
-    assert await find(deps, ada, "app", "main") == WatchedHead(repo, "main", HEAD, 1)
+    assert await find(deps, ada, "app", "main") == WatchedHead(repo, "main", HEAD, 1, "personal")
 
 
 async def test_ready_boxes_are_the_running_unclaimed_ones_of_the_head(deps: Deps, ada: Caller) -> None:
@@ -335,7 +335,7 @@ async def test_a_failure_at_the_head_is_told_until_it_is_mended_or_the_head_move
         await actions.note_failure(tx, deps, repo.id, "main", HEAD, text)
     forge(deps).repositories[URL]["main"] = NEXT
     await actions.sync_repo(deps, repo.id)
-    assert await find(deps, ada, "acme/app", "main") == WatchedHead(repo, "main", NEXT, 2)
+    assert await find(deps, ada, "acme/app", "main") == WatchedHead(repo, "main", NEXT, 2, "personal")
 
 
 async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> None:

@@ -35,6 +35,12 @@ async def test_the_checkout_is_there_and_files_are_written_and_read_in_it(kit: K
     assert "no such file" in missing["reason"]
 
 
+async def test_a_host_says_what_it_has_left(kit: Kit) -> None:
+    room = await kit.driver.room()
+    assert room.disk_free > 0
+    assert 0 < room.memory_free <= room.memory_total
+
+
 async def test_output_is_given_by_byte_offsets(kit: Kit) -> None:
     seat = await started(kit, BOX)
     n = await seat.order("bash", command=kit.print_bytes(200_000))

@@ -17,6 +17,7 @@ from rift.repos.decide import (
     decide_head,
     decide_ready,
     decide_repo,
+    decide_warm,
     decide_watch,
     main_of,
     masked,
@@ -232,7 +233,9 @@ def test_a_branch_of_an_unread_origin_is_refused_with_what_went_wrong() -> None:
 
 
 def test_a_box_starts_from_the_watched_head() -> None:
-    assert decide_head(APP, "main", [watch(warm=3)], False, "personal", NOW) == WatchedHead(APP, "main", HEAD, 3)
+    assert decide_head(APP, "main", [watch(warm=3)], False, "personal", NOW) == WatchedHead(
+        APP, "main", HEAD, 3, "personal"
+    )
 
 
 WATCH = {"repo": "acme/app", "ref": "dev", "warm": 1}
@@ -270,12 +273,12 @@ def test_a_failure_answers_for_a_minute_and_then_a_box_is_tried_again() -> None:
     refusal = refused(decide_head(APP, "main", failed, True, "personal", NOW + timedelta(seconds=20)), "head_failed")
     assert refusal.mends[-1] == Retry(40.0)
     later = decide_head(APP, "main", failed, True, "personal", NOW + timedelta(seconds=60))
-    assert later == WatchedHead(APP, "main", HEAD, 1)
+    assert later == WatchedHead(APP, "main", HEAD, 1, "personal")
 
 
 def test_warm_boxes_that_run_are_given_although_another_one_failed() -> None:
     failed = [watch(failure="disk full", ready=1)]
-    assert decide_head(APP, "main", failed, True, "personal", NOW) == WatchedHead(APP, "main", HEAD, 1)
+    assert decide_head(APP, "main", failed, True, "personal", NOW) == WatchedHead(APP, "main", HEAD, 1, "personal")
 
 
 @pytest.mark.parametrize(
@@ -357,3 +360,22 @@ def test_ready_names_the_task_and_then_the_box_at_the_ref_with_the_most_ready() 
 
 def test_nothing_is_ready_while_no_watched_ref_can_give_a_box() -> None:
     assert decide_ready([org(view(watch(head=None), watch("dev", failure="x")))]) == ()
+
+
+@pytest.mark.parametrize(
+    ("warm", "most", "allowed"),
+    [
+        (5, 10, True),  # 5 here and 4 at another ref: 9
+        (6, 10, True),
+        (7, 10, False),
+        (3, 4, True),  # as many as before, and fewer, may always be had
+        (2, 4, True),
+        (4, 4, False),
+    ],
+)
+def test_the_pools_of_an_organization_stay_within_what_it_may_have(warm: int, most: int, allowed: bool) -> None:
+    kept = {(APP.id, "main"): 3, (APP.id, "dev"): 4}
+    decision = decide_warm(APP, "main", warm, kept, most)
+    assert (decision is None) == allowed
+    if decision is not None:
+        assert decision.mends[0] == Call("rift_watch", {"repo": APP.full, "ref": "main", "warm": max(0, most - 4)})

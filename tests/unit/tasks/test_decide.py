@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keel.ids import digest
 from keel.refusal import Call, Refusal
-from rift.tasks.decide import Admitted, Attach, Expired, decide_access, decide_attach, readable
+from rift.tasks.decide import Admitted, Attach, Expired, decide_access, decide_attach, decide_open, readable
 from rift.tasks.model import Clocks, Handle, Lease, Task
 
 NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
@@ -193,3 +193,8 @@ def test_a_kept_name_is_printable_and_keeping_it_again_changes_nothing(name: str
     kept = readable(name)
     assert kept.isprintable()
     assert readable(kept) == kept == kept.strip()
+
+
+@pytest.mark.parametrize(("open", "allowed"), [(0, True), (2, True), (3, False), (9, False)])
+def test_a_person_opens_no_more_tasks_than_one_may(open: int, allowed: bool) -> None:
+    assert (decide_open([HELD] * open, 3) is None) == allowed

@@ -12,18 +12,24 @@ from keel.db import Tx
 from keel.refusal import Refusal
 from rift.audit import Act, Row, audited
 from rift.boxes import refusals, store
-from rift.boxes.decide import Park, decide_pick, decide_suspend
-from rift.boxes.model import Box, BoxLine, OpenCommand, smallest_free, stem
+from rift.boxes.decide import Cold, Park, decide_cold, decide_pick, decide_suspend, decide_warm
+from rift.boxes.model import Box, BoxLine, Limits, OpenCommand, smallest_free, stem
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import DriverError
+from rift.hosts import actions as hosts
+from rift.hosts.model import Shortage
 from rift.names import BOX_PREFIX, CLOSE_WAITS, NEW_BOX_WAITS
 from rift.people.model import Caller
 from rift.repos import actions as repos
+from rift.repos.model import Repo, WatchedHead
 from rift.tasks import actions as tasks
 from rift.tasks.model import Task
 
 log = structlog.get_logger()
+
+WARM_KEEPS = 2
+"""Warm boxes are made only while so many times the reserves are free: the last room is for people."""
 
 Progress = Callable[[str], Awaitable[None]]
 """Told every few seconds that a call still waits, and for what."""
@@ -59,15 +65,57 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
         head = await repos.find_watched(tx, deps, act.caller, repo, ref)
         if isinstance(head, Refusal):
             return row.said(head)
-        box = await store.claim_warm(tx, head.repo.id, head.ref, head.commit, held.id, deps.clock.now())
-        if box is None:
-            box = await make(tx, deps, head.repo.id, head.repo.name, head.ref, head.commit, held.id)
+        box = await _claim(tx, deps, act.caller, held.id, head)
+        if isinstance(box, Refusal):
+            return row.said(box)
         row.box = box
         await repos.pool_moved(tx, head.repo.id, head.ref)
     return await _until_up(deps, box, deadline, progress)
 
 
-async def make(tx: Tx, deps: Deps, repo: str, short: str, ref: str, commit: str, task: str | None) -> str:
+async def _claim(tx: Tx, deps: Deps, caller: Caller, task: str, head: WatchedHead) -> str | Refusal:
+    """A box for a task within what there may be: a warm one, else one that starts, for which a warm one of another ref
+    may have to go. Its id.
+    """
+    await store.lock_room(tx)
+    room = await store.room(tx, head.repo.org, caller.user)
+    limits, short = await _limits(tx, deps)
+    if room.person >= limits.person:
+        return refusals.too_many(await store.of_person(tx, caller.user), task, limits.person)
+    box = await store.claim_warm(tx, head.repo.id, head.ref, head.commit, task, deps.clock.now())
+    if box is not None:
+        return box
+    decision = decide_cold(room, limits, short, head.repo.org, await store.warm(tx))
+    if decision.gives_way is not None:
+        log.info("box.gives_way", box=decision.gives_way)
+        await drain(tx, deps, decision.gives_way)
+    if isinstance(decision, Cold):
+        return await _make(tx, deps, head.repo.id, head.repo.name, head.ref, head.commit, task)
+    theirs = await store.of_person(tx, caller.user)
+    if decision.bound == "organization":
+        return refusals.organization_full(head.org, room.organization, limits.organization, theirs, task)
+    if short is not None:
+        return refusals.host_short(short, theirs, task, decision.gives_way is not None)
+    return refusals.host_holds(room.host, limits.host or room.host, theirs, task)
+
+
+async def make_warm(tx: Tx, deps: Deps, repo: Repo, ref: str, commit: str, wanted: int) -> int:
+    """Make warm boxes at a commit, as many as are wanted and may be. How many were made."""
+    await store.lock_room(tx)
+    limits, short = await _limits(tx, deps, WARM_KEEPS)
+    making = decide_warm(wanted, await store.room(tx, repo.org, None), limits, short)
+    for _ in range(making):
+        await _make(tx, deps, repo.id, repo.name, ref, commit, None)
+    return making
+
+
+async def _limits(tx: Tx, deps: Deps, times: int = 1) -> tuple[Limits, Shortage | None]:
+    most, short = await hosts.room(tx, deps, times)
+    boxes = deps.settings.boxes
+    return Limits(boxes.per_person, boxes.per_organization, most), short
+
+
+async def _make(tx: Tx, deps: Deps, repo: str, short: str, ref: str, commit: str, task: str | None) -> str:
     """Add a box that starts at a commit, in a task or warm; its start is queued by the same commit. The box's id.
 
     `repo` is the repository's id, `short` its name for people.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,8 @@ from typing import Literal
 
 from keel.refusal import Refusal
 from rift.boxes import refusals
-from rift.boxes.model import Box, OpenCommand, Standing
+from rift.boxes.model import Box, Limits, OpenCommand, Room, Standing, Warm
+from rift.hosts.model import Shortage
 
 Step = Literal["start", "revive", "park", "destroy", "orphan"]
 
@@ -26,6 +28,59 @@ class Park:
     """The box may be parked. `needed`: it is not parked already."""
 
     needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """A box may be made. `gives_way`: the warm box that goes for it."""
+
+    gives_way: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tight:
+    """There is no room: which of the three bounds is met. `gives_way`: the warm box that goes, for the next call."""
+
+    bound: Literal["organization", "host", "reserve"]
+    gives_way: str | None = None
+
+
+def decide_cold(
+    room: Room, limits: Limits, short: Shortage | None, organization: str, warm: Sequence[Warm]
+) -> Cold | Tight:
+    """Whether a person's box may be made where no warm one is at hand. People come before pools.
+
+    One warm box gives way to it: of the same organization where that has as many as it may, else of any, their own
+    first. Where disk or memory is short nobody knows how much it gives back, so the claim is refused all the same.
+    """
+    ours = [one for one in warm if one.organization == organization]
+    goes = _gives_way(ours) or _gives_way(warm)
+    if short is not None:
+        return Tight("reserve", goes)
+    if room.organization >= limits.organization:
+        own = _gives_way(ours)
+        return Cold(own) if own else Tight("organization")
+    if limits.host is not None and room.host >= limits.host:
+        return Cold(goes) if goes else Tight("host")
+    return Cold()
+
+
+def decide_warm(wanted: int, room: Room, limits: Limits, short: Shortage | None) -> int:
+    """How many of the warm boxes that a pool wants may be made: none takes the last room of disk or memory."""
+    if short is not None:
+        return 0
+    left = limits.organization - room.organization
+    if limits.host is not None:
+        left = min(left, limits.host - room.host)
+    return max(0, min(wanted, left))
+
+
+def _gives_way(warm: Sequence[Warm]) -> str | None:
+    """Of the pool that has most, one that does not run yet before one that does, the youngest first."""
+    if not warm:
+        return None
+    sizes = Counter(one.pool for one in warm)
+    return max(warm, key=lambda one: (sizes[one.pool], one.state == "starting", one.created_at, one.id)).id
 
 
 def decide_pick(vm: str, boxes: Sequence[Box]) -> Box | Refusal:

@@ -89,6 +89,38 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """How many boxes there are that are neither destroyed nor being so: of a person, an organization, the host."""
+
+    person: int
+    organization: int
+    """Of its repositories, the warm ones too."""
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many there may be."""
+
+    person: int
+    organization: int
+    host: int | None
+    """None where nobody knows what the host holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A box that nobody has claimed, as one that may give way: whose it is, which pool it is of."""
+
+    id: str
+    organization: str
+    pool: tuple[str, str]
+    """Repository (id) and ref."""
+    state: State
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class OpenCommand:
     """A command that has not ended, as a box's line shows it."""
 

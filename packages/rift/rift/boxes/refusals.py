@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal, kind
+from keel.refusal import YOUR_HANDLE, Ask, Call, Mend, Refusal, Retry, kind
 from rift.boxes.model import Box, OpenCommand
+from rift.hosts.model import Shortage
+from rift.people.model import OPERATOR
 
 _LIST = Call("rift_vm_ls", {"task": YOUR_HANDLE})
 
@@ -95,3 +97,79 @@ def reading_or_stopping(open: Sequence[OpenCommand]) -> list[Call]:
 def ids(open: Sequence[OpenCommand]) -> str:
     """The open commands' ids, in words."""
     return ", ".join(one.id for one in open)
+
+
+_PERSON = kind(
+    "vm_limit",
+    "You have {count} VMs, and one person may have {most} at once, so none was given. All in your open tasks count, "
+    "parked and failed ones too.{yours}",
+)
+_ORGANIZATION = kind(
+    "vm_org_limit",
+    "The organization {org} has {count} VMs, and it may have {most} at once, so none was made. All of its repositories "
+    "count.{yours}",
+)
+_HOST = kind("host_full", "The host of the VMs is full, so none was made: {short}.{yours}")
+FREED_TOLD = 3
+"""How many VMs, and how many other tasks, a refusal suggests to end."""
+GIVES_WAY_SECONDS = 10.0
+"""By then a warm box that gives way is gone, and the host has been looked at again."""
+MIB = 1024 * 1024
+
+
+def too_many(boxes: Sequence[Box], task: str, most: int) -> Refusal:
+    """A person has as many as one may. `boxes` are theirs, `task` is the id of the one that asks."""
+    ask = Ask(OPERATOR, f"a Rift:Boxes:PerPerson above {most}, if so many are meant")
+    return _PERSON(*freeing(boxes, task), ask, count=len(boxes), most=most, yours=_yours(boxes, task))
+
+
+def organization_full(org: str, count: int, most: int, boxes: Sequence[Box], task: str) -> Refusal:
+    """An organization has as many as it may; `boxes` are the caller's own."""
+    ask = Ask(OPERATOR, f"a Rift:Boxes:PerOrganization above {most}, if so many are meant")
+    return _ORGANIZATION(*freeing(boxes, task), ask, org=org, count=count, most=most, yours=_yours(boxes, task))
+
+
+def host_holds(count: int, most: int, boxes: Sequence[Box], task: str) -> Refusal:
+    """The host has as many as it may."""
+    short = f"it has {count} VMs and holds {most}"
+    ask = Ask(OPERATOR, f"VMs that can go, more memory, or a Rift:Boxes:Most above {most}")
+    return _HOST(*freeing(boxes, task), ask, short=short, yours=_yours(boxes, task))
+
+
+def host_short(short: Shortage, boxes: Sequence[Box], task: str, gives_way: bool) -> Refusal:
+    """The host has too little left. `gives_way`: a warm box goes for this claim, so that another try may find room."""
+    told, settings = [], []
+    for what, setting, pair in (("disk", "DiskReserve", short.disk), ("memory", "MemoryReserve", short.memory)):
+        if pair is not None:
+            free, reserve = (size // MIB for size in pair)
+            told.append(f"{free} MiB of {what} are free and {reserve} MiB must stay free")
+            settings.append(f"Rift:Boxes:{setting}")
+    again: list[Mend] = [Retry(GIVES_WAY_SECONDS)] if gives_way else []
+    ask = Ask(OPERATOR, f"room on the host, or a smaller {' and '.join(settings)}")
+    return _HOST(*again, *freeing(boxes, task), ask, short=", ".join(told), yours=_yours(boxes, task))
+
+
+def freeing(boxes: Sequence[Box], task: str) -> list[Call]:
+    """The calls that free room: destroy VMs of this task, the least needed first; attach other tasks that hold some.
+
+    Failed ones come first, then parked ones, then those that were used longest ago. A handle is good for its own task
+    alone, so another one is attached before its VMs are destroyed.
+    """
+    order = sorted(boxes, key=lambda box: (box.state != "failed", box.state != "parked", box.used_at, box.id))
+    here = [box for box in order if box.task == task][:FREED_TOLD]
+    others = list(dict.fromkeys(box.task for box in order if box.task and box.task != task))[:FREED_TOLD]
+    return [
+        *(Call("rift_vm_destroy", {"task": YOUR_HANDLE, "vm": box.id}) for box in here),
+        *(Call("rift_task_attach", {"task": other}) for other in others),
+    ]
+
+
+def _yours(boxes: Sequence[Box], task: str) -> str:
+    """Whose VMs they are, as a sentence."""
+    if not boxes:
+        return " None of them is yours."
+    here = sum(box.task == task for box in boxes)
+    parked = sum(box.state == "parked" for box in boxes)
+    elsewhere = len(boxes) - here
+    more = f" and {elsewhere} in other tasks of yours, to be attached first" if elsewhere else ""
+    return f" This task has {here} of them{more}; parked: {parked}."

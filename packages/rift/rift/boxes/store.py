@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from keel.db import Tx
-from rift.boxes.model import Box, BoxFor, OpenCommand, Standing
+from rift.boxes.model import Box, BoxFor, OpenCommand, Room, Standing, Warm
 
 _BOX = """
     SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
@@ -89,6 +89,52 @@ async def claim_warm(tx: Tx, repo: str, ref: str, commit: str, task: str, now: d
             {"task": task, "now": now, "id": found["id"]},
         )
     return found["id"] if found else None
+
+
+async def lock_room(tx: Tx) -> None:
+    """Until the commit nobody else takes or makes a box: what is counted then is true, and one gets the last room."""
+    await tx.run("SELECT pg_advisory_xact_lock(11)")
+
+
+async def room(tx: Tx, org: str, person: str | None) -> Room:
+    """How many boxes there are, counted under `lock_room`."""
+    counted = await tx.one(
+        Room,
+        """
+        SELECT count(*) FILTER (WHERE t.owner = %(person)s) AS person,
+               count(*) FILTER (WHERE r.org = %(org)s) AS organization, count(*) AS host
+        FROM boxes b JOIN repos r ON r.id = b.repo LEFT JOIN tasks t ON t.id = b.task
+        WHERE b.state <> 'destroyed' AND b.state <> 'destroying'
+        """,
+        {"org": org, "person": person},
+    )
+    assert counted is not None  # a count is always a row
+    return counted
+
+
+async def warm(tx: Tx) -> list[Warm]:
+    """Every box that nobody has claimed and that runs, or will."""
+    rows = await tx.rows(
+        """
+        SELECT b.id, r.org, b.repo, b.ref, b.state, b.created_at FROM boxes b JOIN repos r ON r.id = b.repo
+        WHERE b.task IS NULL AND b.state IN ('starting', 'running')
+        """
+    )
+    return [Warm(row["id"], row["org"], (row["repo"], row["ref"]), row["state"], row["created_at"]) for row in rows]
+
+
+async def of_person(tx: Tx, person: str) -> list[Box]:
+    """A person's boxes that count against them."""
+    return await tx.all(
+        Box,
+        _BOX
+        + """
+        JOIN tasks t ON t.id = b.task
+        WHERE t.owner = %(person)s AND b.state <> 'destroyed' AND b.state <> 'destroying'
+        ORDER BY b.created_at, b.id
+        """,
+        {"person": person},
+    )
 
 
 async def numbers(tx: Tx, repo: str, ref: str) -> set[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rift.boxes import actions as boxes
 from rift.deps import Deps
 from rift.pools import store
@@ -13,6 +15,8 @@ from rift.repos import actions as repos
 async def fill(deps: Deps, repo: str, ref: str) -> Fill:
     """Make what is missing at the head of a watched ref (by its repository's id) and drain what is not wanted.
 
+    Fewer are made where an organization or the host has no more room; the scan comes again.
+
     Counted and made under one lock a pool, so that any number of fills at once make no more than is missing.
     """
     async with deps.db.tx() as tx:
@@ -21,9 +25,9 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
         wanted = Wanted(watch.warm, watch.head, watch.failure_at) if watch else None
         step = decide_fill(wanted, await store.unclaimed(tx, repo, ref), deps.clock.now())
         found = await repos.repo_by_id(tx, repo)
-        if found is not None and wanted is not None and wanted.head is not None:
-            for _ in range(step.make):
-                await boxes.make(tx, deps, repo, found.name, ref, wanted.head, None)
+        if step.make and found is not None and wanted is not None and wanted.head is not None:
+            made = await boxes.make_warm(tx, deps, found, ref, wanted.head, step.make)
+            step = replace(step, make=made)
     for box in step.drain:
         async with deps.db.tx() as tx:
             await boxes.drain(tx, deps, box)

@@ -28,6 +28,7 @@ from rift.repos.decide import (
     decide_head,
     decide_ready,
     decide_repo,
+    decide_warm,
     decide_watch,
     is_host,
     masked,
@@ -159,6 +160,9 @@ async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Wat
         head = decide_watch(found, ref, warm, await store.heads(tx, found.id))
         if isinstance(head, Refusal):
             return row.said(head)
+        most = deps.settings.boxes.per_organization
+        if too_warm := decide_warm(found, ref, warm, await store.kept_warm(tx, found.org), most):
+            return row.said(too_warm)
         was = await store.watch(tx, found.id, ref)
         await store.put_watch(tx, found.id, ref, warm, deps.clock.now())
         await pool_moved(tx, found.id, ref)

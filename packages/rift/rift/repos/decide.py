@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from urllib.parse import urlsplit
@@ -111,6 +111,17 @@ def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal
     return refusals.no_such_ref(repo, ref, warm, close_to(ref, list(heads)), sorted(heads)[:BRANCHES_TOLD])
 
 
+def decide_warm(repo: Repo, ref: str, warm: int, kept: Mapping[tuple[str, str], int], most: int) -> Refusal | None:
+    """Whether an organization may keep so many warm boxes of a ref.
+
+    `kept` is what its watched refs ask for now, by repository (id) and ref; fewer than before may always be had.
+    """
+    others = sum(count for pool, count in kept.items() if pool != (repo.id, ref))
+    if warm <= kept.get((repo.id, ref), 0) or others + warm <= most:
+        return None
+    return refusals.too_warm(repo.full, ref, warm, others, most)
+
+
 def decide_head(
     repo: Repo, ref: str, watches: Sequence[Watch], admin: bool, org: str, now: datetime
 ) -> WatchedHead | Refusal:
@@ -127,7 +138,7 @@ def decide_head(
     rested = now - watch.failure_at if watch.failure_at else HEAD_RESTS
     if not claimable(watch) and rested < HEAD_RESTS:
         return refusals.failed_head(repo, watch, admin, org, (HEAD_RESTS - rested).total_seconds())
-    return WatchedHead(repo, ref, watch.head, watch.warm)
+    return WatchedHead(repo, ref, watch.head, watch.warm, org)
 
 
 def changes(before: Heads, after: Heads) -> tuple[Change, ...]:

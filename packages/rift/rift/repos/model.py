@@ -85,6 +85,8 @@ class WatchedHead:
     ref: str
     commit: str
     warm: int
+    org: str
+    """What the caller calls its organization."""
 
 
 @dataclass(frozen=True, slots=True)

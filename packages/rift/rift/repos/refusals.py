@@ -101,6 +101,26 @@ def warm_out_of_range(repo: str, ref: str, warm: int) -> Refusal:
     return _WARM(Call("rift_watch", {"repo": repo, "ref": ref, "warm": nearest}), most=WARM_MOST, warm=warm)
 
 
+_TOO_WARM = kind(
+    "warm_limit",
+    "{warm} warm boxes at {ref} and {others} at the other watched refs are more than an organization may have, "
+    "{most}, so nothing was changed.",
+)
+
+
+def too_warm(repo: str, ref: str, warm: int, others: int, most: int) -> Refusal:
+    """The pools of an organization together ask for more boxes than it may have."""
+    return _TOO_WARM(
+        Call("rift_watch", {"repo": repo, "ref": ref, "warm": max(0, most - others)}),
+        Call("rift_repos", {"org": PERSONAL}),
+        Ask(OPERATOR, f"a Rift:Boxes:PerOrganization above {most}, if so many are meant"),
+        ref=ref,
+        warm=warm,
+        others=others,
+        most=most,
+    )
+
+
 def bad_name(name: str) -> Refusal:
     """Not OWNER/NAME."""
     return _BAD_NAME(Ask(OPERATOR, "`rift repo add OWNER/NAME URL_OR_PATH` with a name such as acme/app"), name=name)

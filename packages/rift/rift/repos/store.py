@@ -144,6 +144,18 @@ async def keep_watch(tx: Tx, repo: str, ref: str) -> None:
     )
 
 
+async def kept_warm(tx: Tx, org: str) -> dict[tuple[str, str], int]:
+    """How many warm boxes the watched refs of an organization ask for, by repository (id) and ref.
+
+    Until the commit nobody else asks this, so that two changes at once do not both find the last room.
+    """
+    await tx.run("SELECT pg_advisory_xact_lock(hashtextextended(%(org)s, 10))", {"org": org})
+    rows = await tx.rows(
+        "SELECT w.repo, w.ref, w.warm FROM watches w JOIN repos r ON r.id = w.repo WHERE r.org = %(org)s", {"org": org}
+    )
+    return {(row["repo"], row["ref"]): row["warm"] for row in rows}
+
+
 async def put_watch(tx: Tx, repo: str, ref: str, warm: int, now: datetime) -> None:
     """Watch a ref, or change its warm count; a failure at its head is forgotten, so that it is tried again."""
     await tx.run(

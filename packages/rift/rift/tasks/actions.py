@@ -13,7 +13,7 @@ from rift.deps import Deps
 from rift.names import TASK_PREFIX
 from rift.people.model import Caller
 from rift.tasks import refusals, store
-from rift.tasks.decide import Attach, Expired, decide_access, decide_attach, readable
+from rift.tasks.decide import Attach, Expired, decide_access, decide_attach, decide_open, readable
 from rift.tasks.model import Clocks, Handle, Lease, Task
 
 NAME_MOST = 200
@@ -21,11 +21,15 @@ NAME_MOST = 200
 
 
 async def open_task(deps: Deps, act: Act, name: str) -> Lease | Refusal:
-    """Open a task and hold it. Source: rift_task_new."""
+    """Open a task and hold it, if the person has not too many. Source: rift_task_new."""
     async with audited(deps, act) as (tx, row):
         kept = readable(name)
         if not kept or len(kept) > NAME_MOST:
             return row.said(refusals.bad_name(NAME_MOST))
+        await store.lock_owner(tx, act.caller.user)
+        full = decide_open(await store.open_of(tx, act.caller.user), deps.settings.tasks.per_person)
+        if full is not None:
+            return row.said(full)
         now, secret = deps.clock.now(), deps.ids.token()
         task = Task(
             id="",

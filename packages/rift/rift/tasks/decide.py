@@ -5,6 +5,7 @@ Where several refusals fit, not-yours comes first, then closed, then released, t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -68,6 +69,11 @@ def decide_attach(
     if task.secret_sha256 is not None and not takeover and task.quiet(now) < clocks.lease:
         return refusals.busy(task, now)
     return Attach(replaces=task.secret_sha256, touch=_due(task, now))
+
+
+def decide_open(open: Sequence[Task], most: int) -> Refusal | None:
+    """Whether a person with these open tasks may open another."""
+    return refusals.too_many(open, most) if len(open) >= most else None
 
 
 def _due(task: Task, now: datetime) -> bool:

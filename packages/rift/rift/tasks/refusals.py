@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from keel.refusal import Call, Refusal, kind
+from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal, kind
+from rift.people.model import OPERATOR
 from rift.tasks.model import Task
 from rift.times import age, when
 
@@ -96,3 +98,27 @@ _NAME = kind(
 def bad_name(most: int) -> Refusal:
     """Nothing readable is left of the name."""
     return _NAME(_NEW, most=most)
+
+
+_TOO_MANY = kind(
+    "task_limit",
+    "You have {count} open tasks, and one person may have {most} at once, so none was opened. Held and free ones "
+    "count, closed ones do not. rift_task_close closes one under its handle, rift_task_attach gives the handle of one "
+    "that nobody uses. Free or quiet for longest: {quiet}.",
+)
+QUIET_TOLD = 3
+"""How many tasks a refusal suggests to close."""
+
+
+def too_many(open: Sequence[Task], most: int) -> Refusal:
+    """As many as there may be; those that nobody holds or that were quiet for longest are named, and the setting."""
+    quiet = sorted(open, key=lambda task: (task.holder is not None, task.activity_at, task.id))[:QUIET_TOLD]
+    return _TOO_MANY(
+        Call("rift_task_close", {"task": YOUR_HANDLE}),
+        *(Call("rift_task_attach", {"task": task.id}) for task in quiet),
+        _LIST,
+        Ask(OPERATOR, f"a Rift:Tasks:PerPerson above {most}, if so many are meant"),
+        count=len(open),
+        most=most,
+        quiet=", ".join(f"{task.id} since {instant(task.activity_at)}" for task in quiet),
+    )

@@ -13,6 +13,11 @@ async def find_locked(tx: Tx, id: str) -> Task | None:
     return await tx.one(Task, "SELECT * FROM tasks WHERE id = %(id)s FOR NO KEY UPDATE", {"id": id})
 
 
+async def lock_owner(tx: Tx, owner: str) -> None:
+    """Until the commit nobody else opens a task of this person, so that of any number at the limit one gets in."""
+    await tx.run("SELECT pg_advisory_xact_lock(hashtextextended(%(owner)s, 9))", {"owner": owner})
+
+
 async def insert(tx: Tx, task: Task) -> bool:
     """Add a task; False when its id is taken."""
     return bool(

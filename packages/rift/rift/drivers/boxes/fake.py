@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from rift.drivers.boxes.fake_agent import FakeAgent, FakeBox, Post
-from rift.drivers.boxes.protocol import BoxSpec, DriverError, Presence, Started, outside_transactions
+from rift.drivers.boxes.protocol import BoxSpec, DriverError, HostRoom, Presence, Started, outside_transactions
 
 __all__ = ["FakeBoxes", "Post"]
 
@@ -28,7 +28,7 @@ class FakeBoxes:
 
     Failures on demand: `fail_starts` (how starts fail, one text each, first come first served), `fail_jails` (how the
     jails of agents that do start fail), `fail_power` and `fail_destroy` (the same for parking, resuming, removing),
-    `silence`/`unsilence` (an agent unreachable for a while), `kill_agent` (it dies).
+    `silence`/`unsilence` (an agent unreachable for a while), `kill_agent` (it dies). `host` is what `room` tells.
     """
 
     kind = "fake"
@@ -43,6 +43,7 @@ class FakeBoxes:
         self.fail_power: list[str] = []
         self.fail_destroy: list[str] = []
         self.lacks: tuple[str, ...] = ()
+        self.host = HostRoom(disk_free=2**40, memory_free=2**38, memory_total=2**39)
 
     @outside_transactions
     async def start(self, spec: BoxSpec) -> Started:
@@ -113,6 +114,10 @@ class FakeBoxes:
     @outside_transactions
     async def inventory(self) -> list[str]:
         return sorted(self._boxes)
+
+    @outside_transactions
+    async def room(self) -> HostRoom:
+        return self.host
 
     async def _end(self, kept: _Kept) -> None:
         if kept.agent is not None:

@@ -67,6 +67,15 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
+class HostRoom:
+    """What a host of boxes has left, in bytes: of the disk that holds them, and of memory, with that in all."""
+
+    disk_free: int
+    memory_free: int
+    memory_total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """What `start` made: `lacks` holds one sentence for each thing the checkout lacks (submodules, LFS files)."""
 
@@ -110,6 +119,9 @@ class BoxDriver(Protocol):
 
     async def inventory(self) -> list[str]:
         """The ids of all boxes of which anything is left, sorted."""
+
+    async def room(self) -> HostRoom:
+        """What the host has left at this moment."""
 
 
 def outside_transactions(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:

@@ -18,8 +18,9 @@ from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import Host
 from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.local.remove import remove_tree
+from rift.drivers.boxes.local.room import room
 from rift.drivers.boxes.local.runtime import Runtime
-from rift.drivers.boxes.protocol import BoxSpec, DriverError, Presence, Started, outside_transactions
+from rift.drivers.boxes.protocol import BoxSpec, DriverError, HostRoom, Presence, Started, outside_transactions
 from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
@@ -181,6 +182,11 @@ class LocalBoxes:
     @told
     async def inventory(self) -> list[str]:
         return await asyncio.to_thread(places.all_boxes, self._config)
+
+    @outside_transactions
+    @told
+    async def room(self) -> HostRoom:
+        return await asyncio.to_thread(room, self._config.data)
 
     def _locked(self, box: str) -> Any:
         places.box_path(self._config, box)  # refuses what is no id
