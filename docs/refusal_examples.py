@@ -61,7 +61,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "task_held": lambda: tasks.stale(TASK, NOW),
     "task_in_use": lambda: tasks.busy(TASK, NOW),
     "task_name": lambda: tasks.bad_name(200),
-    "task_limit": lambda: tasks.too_many((TASK, replace(TASK, id="task_p7wq2mhd")), 2),
+    "task_limit": lambda: tasks.too_many((TASK, replace(TASK, id="task_p7wq2mhd")), 2, NOW),
     # Boxes
     "vm_unknown": lambda: boxes.unknown("app-main-7", BOX),
     "vm_ambiguous": lambda: boxes.ambiguous(BOX.name, (BOX, TWIN)),

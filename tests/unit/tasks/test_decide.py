@@ -197,4 +197,4 @@ def test_a_kept_name_is_printable_and_keeping_it_again_changes_nothing(name: str
 
 @pytest.mark.parametrize(("open", "allowed"), [(0, True), (2, True), (3, False), (9, False)])
 def test_a_person_opens_no_more_tasks_than_one_may(open: int, allowed: bool) -> None:
-    assert (decide_open([HELD] * open, 3) is None) == allowed
+    assert (decide_open([HELD] * open, 3, NOW) is None) == allowed

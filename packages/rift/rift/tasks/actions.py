@@ -27,7 +27,7 @@ async def open_task(deps: Deps, act: Act, name: str) -> Lease | Refusal:
         if not kept or len(kept) > NAME_MOST:
             return row.said(refusals.bad_name(NAME_MOST))
         await store.lock_owner(tx, act.caller.user)
-        full = decide_open(await store.open_of(tx, act.caller.user), deps.settings.tasks.per_person)
+        full = decide_open(await store.open_of(tx, act.caller.user), deps.settings.tasks.per_person, deps.clock.now())
         if full is not None:
             return row.said(full)
         now, secret = deps.clock.now(), deps.ids.token()

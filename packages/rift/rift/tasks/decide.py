@@ -71,9 +71,9 @@ def decide_attach(
     return Attach(replaces=task.secret_sha256, touch=_due(task, now))
 
 
-def decide_open(open: Sequence[Task], most: int) -> Refusal | None:
+def decide_open(open: Sequence[Task], most: int, now: datetime) -> Refusal | None:
     """Whether a person with these open tasks may open another."""
-    return refusals.too_many(open, most) if len(open) >= most else None
+    return refusals.too_many(open, most, now) if len(open) >= most else None
 
 
 def _due(task: Task, now: datetime) -> bool:

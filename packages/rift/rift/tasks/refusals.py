@@ -110,7 +110,7 @@ QUIET_TOLD = 3
 """How many tasks a refusal suggests to close."""
 
 
-def too_many(open: Sequence[Task], most: int) -> Refusal:
+def too_many(open: Sequence[Task], most: int, now: datetime) -> Refusal:
     """As many as there may be; those that nobody holds or that were quiet for longest are named, and the setting."""
     quiet = sorted(open, key=lambda task: (task.holder is not None, task.activity_at, task.id))[:QUIET_TOLD]
     return _TOO_MANY(
@@ -120,5 +120,5 @@ def too_many(open: Sequence[Task], most: int) -> Refusal:
         Ask(OPERATOR, f"a Rift:Tasks:PerPerson above {most}, if so many are meant"),
         count=len(open),
         most=most,
-        quiet=", ".join(f"{task.id} since {instant(task.activity_at)}" for task in quiet),
+        quiet=", ".join(f"{task.id} since {when(task.activity_at, now)}" for task in quiet),
     )
