@@ -6,12 +6,14 @@ A room of its own, so that a command which serves nothing does not load it.
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
+import structlog
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -23,11 +25,16 @@ from rift.app import address, end, on_signals, work
 from rift.deps import Deps
 from rift.people import actions as people
 from rift.wire.agent.routes import routes as agent_routes
+from rift.wire.connections import Bounds, bounded
 from rift.wire.mcp.guard import Guard, mcp_routes
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.server import McpServer
 from rift.wire.mcp.tools import TOOLS
 
+log = structlog.get_logger()
+
+FILES_KEPT = 1024
+"""How many open files the server may need beside its connections: agents, the database, its own."""
 GRACE_SECONDS = 2
 """How long a stopping server waits for calls that are being answered."""
 
@@ -48,12 +55,13 @@ def web(deps: Deps) -> Starlette:
         authenticate=lambda token: people.authenticate(deps, token),
         metadata_url=f"{public}/.well-known/oauth-protected-resource/mcp",
         hosts=[*deps.settings.server.hosts, urlsplit(public).netloc, urlsplit(public).hostname or ""],
+        calls_per_token=deps.settings.server.calls_per_token,
     )
 
     async def healthy(request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": version("rift")})
 
-    async def resource(request: Request) -> Response:
+    async def metadata(request: Request) -> Response:
         told = {"resource": f"{public}/mcp", "bearer_methods_supported": ["header"], "scopes_supported": ["rift"]}
         return JSONResponse(told)
 
@@ -67,8 +75,8 @@ def web(deps: Deps) -> Starlette:
             *mcp_routes(guard),
             *agent_routes(deps),
             Route("/healthz", healthy),
-            Route("/.well-known/oauth-protected-resource", resource),
-            Route("/.well-known/oauth-protected-resource/mcp", resource),
+            Route("/.well-known/oauth-protected-resource", metadata),
+            Route("/.well-known/oauth-protected-resource/mcp", metadata),
         ],
         lifespan=lifespan,
     )
@@ -92,10 +100,24 @@ class Server(uvicorn.Server):
         yield
 
 
+def most_connections(wanted: int) -> int:
+    """As many connections as are wanted and as there may be open files, whose limit is raised as far as that needs."""
+    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + FILES_KEPT
+    if files != resource.RLIM_INFINITY and files < needed:
+        files = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+        if files < needed:
+            log.warning("server.few_files", connections=files * 3 // 4, wanted=wanted, files=files)
+            return files * 3 // 4
+    return wanted
+
+
 async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
     """Serve until SIGINT or SIGTERM, with or without the background work; `ready` is told once requests are taken."""
     config = uvicorn.Config(
         web(deps),
+        http=bounded(Bounds(connections=most_connections(deps.settings.server.connections))),
         log_config=None,
         access_log=False,
         server_header=False,

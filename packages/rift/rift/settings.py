@@ -79,6 +79,12 @@ class ServerSettings(Section):
         default=(),
         description="More names for the server in a request's Host header, beside the public address and loopback.",
     )
+    connections: int = Field(
+        default=4096, ge=16, description="The most connections open at once, as far as the limit of open files allows."
+    )
+    calls_per_token: int = Field(
+        default=2500, ge=1, description="The most calls of one token that are being answered at once."
+    )
 
 
 class DatabaseSettings(Section):

@@ -116,8 +116,8 @@ class Stub:
 
 
 @asynccontextmanager
-async def stub_server(*, tick: float = 5.0, body_bytes: int = 12 * 1024 * 1024) -> AsyncIterator[Stub]:
-    """The stub tools, served. `tick` is how often a waiting client is told, in seconds."""
+async def stub_server(*, tick: float = 5.0, body_bytes: int = 12 * 1024 * 1024, **guarded: Any) -> AsyncIterator[Stub]:
+    """The stub tools, served. `tick` is how often a waiting client is told, in seconds; `guarded` is the guard's."""
     stub = Stub()
     server = McpServer(
         Registry(stub.tools()),
@@ -141,6 +141,7 @@ async def stub_server(*, tick: float = 5.0, body_bytes: int = 12 * 1024 * 1024) 
         metadata_url="https://rift.example/.well-known/oauth-protected-resource/mcp",
         hosts=["rift.example"],
         body_bytes=body_bytes,
+        **guarded,
     )
     app = Starlette(routes=mcp_routes(guard), lifespan=lambda _: server.run())
     async with served(app) as address:

@@ -7,6 +7,7 @@ Sources: MCP 2026-07-28 (Streamable HTTP, Security; Authorization), RFC 6750, RF
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rift.people.model import Caller
 from rift.settings import is_loopback
+from rift.wire.mcp.budget import Budget
 
 CALLER_KEY = "rift.caller"
 """Where the ASGI scope carries the caller behind the guard."""
@@ -24,6 +26,7 @@ BODY_BYTES = 12 * 1024 * 1024
 DRAINED_BYTES = 4 * BODY_BYTES
 """How much of a body that is too large is read away, so that the client gets to read the answer."""
 TOKEN_CHARACTERS = 4096
+CALLS_PER_TOKEN = 2500
 UNAUTHORIZED = -32001
 TOO_LARGE = -32600
 UNAVAILABLE = -32603
@@ -35,7 +38,7 @@ Authenticate = Callable[[str], Awaitable[Caller | None]]
 
 
 class Guard:
-    """Checks Host, Origin, the bearer token and the body's size, in this order, then lets the request in.
+    """Checks Host, Origin, the bearer token, how many calls it has and the body's size, in this order, then lets it in.
 
     `hosts` are the public names this server answers to, as `rift.example` (any port) or `rift.example:8443`;
     loopback names are always answered. `metadata_url` is the protected-resource metadata document.
@@ -50,6 +53,8 @@ class Guard:
         scope: str = "rift",
         hosts: Iterable[str] = (),
         body_bytes: int = BODY_BYTES,
+        calls_per_token: int = CALLS_PER_TOKEN,
+        budget: Budget | None = None,
     ) -> None:
         self._app = app
         self._authenticate = authenticate
@@ -57,6 +62,9 @@ class Guard:
         self._scope = scope
         self._hosts = frozenset(host.lower() for host in hosts)
         self._body_bytes = body_bytes
+        self._calls_per_token = calls_per_token
+        self._calls: Counter[str] = Counter()
+        self._budget = budget or Budget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,12 +85,28 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, send)
             return
-        body = await self._body(scope, receive)
-        if isinstance(body, Response):
-            await body(scope, receive, send)
-        elif body is not None:
-            whole: Message = {"type": "http.request", "body": body, "more_body": False}
-            await self._app({**scope, CALLER_KEY: caller}, replay(whole, receive), send)
+        assert caller is not None  # who is not known was refused
+        if self._calls[caller.token] >= self._calls_per_token:
+            await self._busy(scope, receive, send)
+            return
+        self._calls[caller.token] += 1
+        try:
+            await self._within_budget({**scope, CALLER_KEY: caller}, caller, receive, send)
+        finally:
+            self._calls[caller.token] -= 1
+            if not self._calls[caller.token]:
+                del self._calls[caller.token]
+
+    async def _within_budget(self, scope: Scope, caller: Caller, receive: Receive, send: Send) -> None:
+        """Read the body and have the call answered; its bytes are held until then."""
+        async with self._budget.hold(caller.token, min(_declared(scope, self._body_bytes), self._body_bytes)) as met:
+            body = self._no_room(met) if met is not None else await self._body(scope, receive)
+            if isinstance(body, Response):
+                await body(scope, receive, send)
+            elif body is not None:
+                whole: Message = {"type": "http.request", "body": body, "more_body": False}
+                del body  # held once: by the request alone
+                await self._app(scope, replay(whole, receive), send)
 
     def _place(self, scope: Scope) -> Response | None:
         """Refuse a request for another host (a rebound name), or from a page that is not ours."""
@@ -134,8 +158,7 @@ class Guard:
         chunks: list[bytes] = []
         size = 0
         more = True
-        declared = _header(scope, b"content-length") or ""
-        if declared.isdecimal() and int(declared[:20]) > DRAINED_BYTES:
+        if _declared(scope, 0) > DRAINED_BYTES:
             return self._too_large()
         while more:
             message = await receive()
@@ -149,6 +172,20 @@ class Guard:
             elif size > DRAINED_BYTES:
                 break
         return self._too_large() if size > self._body_bytes else b"".join(chunks)
+
+    def _no_room(self, bound: int) -> Response:
+        mebibytes = bound // (1024 * 1024)
+        whose, status = ("this token's calls", 429) if bound == self._budget.each else ("calls", 503)
+        message = f"The bodies of {whose} that are being answered have {mebibytes} MiB, the most at once."
+        return error_response(status, f"{message} Make this call again.", {"Retry-After": "5"}, code=UNAVAILABLE)
+
+    @property
+    def _busy(self) -> Response:
+        message = (
+            f"{self._calls_per_token} calls of this token are being answered, the most at once "
+            "(Rift:Server:CallsPerToken). Make this call again when one of them has ended."
+        )
+        return error_response(429, message, {"Retry-After": "5"}, code=UNAVAILABLE)
 
     def _too_large(self) -> Response:
         mebibytes = self._body_bytes // (1024 * 1024)
@@ -177,6 +214,12 @@ def _header(scope: Scope, name: bytes) -> str | None:
     """A header's value; "" when it is there more than once, so that no two readers take different ones."""
     values = [value for key, value in scope["headers"] if key == name]
     return None if not values else values[0].decode("latin-1") if len(values) == 1 else ""
+
+
+def _declared(scope: Scope, otherwise: int) -> int:
+    """How many bytes a request says that its body has; `otherwise` where it does not say."""
+    declared = _header(scope, b"content-length") or ""
+    return int(declared[:20]) if declared.isascii() and declared.isdecimal() else otherwise
 
 
 def replay(first: Message, receive: Receive) -> Receive:
