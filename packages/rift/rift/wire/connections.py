@@ -74,7 +74,7 @@ class Connection(HttpToolsProtocol):
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
-        self._unread = 0
+        self._unread: int | None = None  # what was not read at the last look; None once it all was
         self._wrong: tuple[int, str] | None = None
         self._tcp = True
 
@@ -153,9 +153,14 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client reads slower than it is answered: from now on it is watched."""
         super().pause_writing()
-        self._unread = self.transport.get_write_buffer_size()
         if self._reading is None:
+            self._unread = self.transport.get_write_buffer_size()
             self._reading = self.loop.call_later(self.bounds.unread_seconds, self._look_at_reading)
+
+    def resume_writing(self) -> None:
+        """The client has read what there was."""
+        super().resume_writing()
+        self._unread = None
 
     def on_response_complete(self) -> None:
         """A request was answered: what is still to come of its body, or to be read of the answer, may not take long."""
@@ -208,7 +213,7 @@ class Connection(HttpToolsProtocol):
         if not self.flow.write_paused:
             return
         left = self.transport.get_write_buffer_size()
-        if self._unread - left < self.bounds.unread_seconds * self.bounds.unread_rate:
+        if self._unread is not None and self._unread - left < self.bounds.unread_seconds * self.bounds.unread_rate:
             log.warning("http.unread", bytes=left)
             self.transport.abort()
             return
