@@ -12,6 +12,7 @@ from rift.boxes import refusals as boxes
 from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
 from rift.hosts.model import Shortage
+from rift.limits import refusals as limits
 from rift.names import COMMAND_BYTES
 from rift.people import refusals as people
 from rift.people.model import Membership
@@ -114,6 +115,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "bad_repository_name": lambda: repos.bad_name("app"),
     "bad_repository_origin": lambda: repos.bad_origin("ext::sh -c id", "git's remote helpers are not used"),
     "repo_host": lambda: repos.bad_host("https://example.org/", "acme/app"),
+    "bad_limit": lambda: limits.bad_limit("memory", "8 bananas", "acme/app"),
     "repository_exists": lambda: repos.exists(REPO, "personal", REPO.url),
     "cannot_fetch": lambda: repos.cannot_fetch("acme/app", REPO.url, "repository not found"),
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),

@@ -1,4 +1,4 @@
-"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1."""
+"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def words(python: str, archive: str, *arguments: str) -> list[str]:
 
 
 def main() -> None:
-    """Becomes one of the two programs and ends the process with its exit code."""
+    """Becomes one of the programs and ends the process with its exit code."""
     if len(sys.argv) == 3 and sys.argv[1] == "init":
         from rift_agent.init import Init
 
@@ -29,6 +29,10 @@ def main() -> None:
         from rift_agent.agent import run
 
         sys.exit(run(sys.argv[2]))
+    if len(sys.argv) == 6 and sys.argv[1] == "measure":
+        from rift_agent import measure
+
+        sys.exit(measure.main(sys.argv[2], *map(int, sys.argv[3:])))
     sys.exit("usage: agent.pyz run <agent.json> | agent.pyz init <descriptor>")
 
 

@@ -13,6 +13,7 @@ import sys
 from rift_agent import control, jail, messages
 from rift_agent.commands import Commands
 from rift_agent.config import BadConfig, Config, load
+from rift_agent.disk import Disk
 from rift_agent.jail import NoJail
 from rift_agent.log import say
 from rift_agent.power import Power
@@ -90,6 +91,8 @@ class Agent:
         self._watch(self._mailbox.fd, self._read_mail)
         self._watch(self._control.fileno(), lambda: control.accept(self._control, self._answer_driver))
         while self._exit is None:
+            if self._power.frozen and self._commands and self._commands.disk:
+                self._commands.disk.rest()
             timeout = self._commands.tick() if self._commands else None
             for key, _ in self._selector.select(timeout):
                 if self._selector.get_map().get(key.fd) is key:  # an earlier one of this round may have closed it
@@ -113,8 +116,14 @@ class Agent:
         running.settled()
         self._power.jail = running.processes
         self._commands = Commands(self._config, running, self._spools, self._uplink.tell, self._watch, self._unwatch)
+        disk = Disk(self._config, self._archive, self._init, self._watch, self._unwatch, self._commands.full)
+        self._commands.disk = disk
         self._watch(running.socket.fileno(), self._hear)
         jail.start(running, self._config)
+
+    def _init(self) -> int:
+        """The host number of the jail's first process."""
+        return self._jail.processes.init if self._jail and self._jail.processes else 0
 
     def _hear(self) -> None:
         """One message of the init, or its end."""
@@ -221,7 +230,8 @@ class Agent:
                 except BlockingIOError:
                     break
             said = self._stderr.decode("utf-8", "replace").strip()
-            reason = f"{reason} (exit {code})" + (f": {said}" if said else "")
+            limit = self._commands.causes.of_box() if self._commands else ""
+            reason = f"{reason} (exit {code})" + "".join(f": {text}" for text in (limit, said) if text)
         say(reason)
         if self._commands:
             self._commands.end_all(f"the jail ended: {reason}")

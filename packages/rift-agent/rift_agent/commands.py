@@ -15,7 +15,9 @@ import struct
 import time
 
 from rift_agent import files, messages
+from rift_agent.causes import Causes
 from rift_agent.jail import lend, memory
+from rift_agent.log import say
 from rift_agent.processes import select
 from rift_agent.spool import CHUNK, PIPE_SIZE, new_pipe, size_pipe
 
@@ -23,7 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from rift_agent.causes import Counted
     from rift_agent.config import Config
+    from rift_agent.disk import Disk
     from rift_agent.jail import Running
     from rift_agent.processes import Process
     from rift_agent.spool import Spool, Spools
@@ -42,11 +46,12 @@ _KINDS = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}
 class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
-    __slots__ = ("answer", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool", "status",
-                 "termed", "timeout")  # fmt: skip
+    __slots__ = ("answer", "before", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool",
+                 "status", "termed", "timeout")  # fmt: skip
 
-    def __init__(self, n: int, kind: str, timeout: int, spool: Spool) -> None:
+    def __init__(self, n: int, kind: str, timeout: int, spool: Spool, before: Counted) -> None:
         self.n = n
+        self.before = before
         self.kind = kind
         self.timeout = timeout
         self.spool = spool
@@ -73,6 +78,8 @@ class Commands:
         self._watch = watch
         self._unwatch = unwatch
         self._open: dict[int, Command] = {}
+        self.causes = Causes(config)
+        self.disk: Disk | None = None
 
     def numbers(self) -> list[int]:
         """The open commands."""
@@ -81,7 +88,10 @@ class Commands:
     def start(self, order: dict[str, Any]) -> None:
         """Starts what the control plane ordered; whatever goes wrong is told as the command's end."""
         n, kind = int(order["n"]), str(order["kind"])
-        command = self._open[n] = Command(n, kind, int(order["timeout"]), self._spools.new(n))
+        command = Command(n, kind, int(order["timeout"]), self._spools.new(n), self.causes.now())
+        self._open[n] = command
+        if self.disk:
+            self.disk.wake()
         fds: list[int] = []
         try:
             command.output, inner_end = new_pipe()
@@ -108,13 +118,41 @@ class Commands:
             for fd in fds:
                 os.close(fd)
 
-    def stop(self, n: int, cause: str = "stopped by rift_stop") -> None:
+    def stop(self, n: int, cause: str = "stopped by rift_stop", grace: float = GRACE) -> None:
         """Ends a command's processes, and with the last of them the command. One that is not open is left alone."""
         command = self._open.get(n)
         if command and not command.cause:
             command.cause = cause
-            command.kill_at = time.monotonic() + GRACE
+            command.kill_at = time.monotonic() + grace
             self._sweep(command)
+
+    def full(self, grows: bool) -> None:
+        """The box holds more than its disk limit: what runs ends. New commands may come, to delete something.
+
+        What `grows` all the same has something in the background to blame: everything ends but the first process.
+        """
+        say(f"{self._disk_full()}; ending {'everything' if grows else 'the open commands'}")
+        for n in self.numbers():
+            self.stop(n, self._disk_full(), 0.5)
+        if grows:
+            self._end_everything()
+
+    def _end_everything(self) -> None:
+        """Ends every process but the first, whoever started it."""
+        jail = self._jail.processes
+        for process in jail.processes(tags=False) if jail else ():
+            if jail and process.pid != jail.init:
+                jail.signal(process, signal.SIGKILL)
+
+    def _room(self) -> str:
+        """Makes room for the next command, where what an ended one left in the background keeps any from starting."""
+        if len(self._open) > 1 or not self.causes.crowded():
+            return ""
+        self._end_everything()
+        return "; what ran in the background was ended, so that the next can start"
+
+    def _disk_full(self) -> str:
+        return self.causes.disk_full() + (self.disk.what() if self.disk else "")
 
     def hear(self, message: messages.Message) -> None:
         """What the init says of a command. It may say anything, so only what fits an open command counts."""
@@ -123,7 +161,7 @@ class Commands:
             return
         value = message.fields[0] if message.fields else b""
         if message.kind == messages.REFUSED:
-            self._end(command, f"it could not be started: {value[:200].decode('utf-8', 'replace')}")
+            self._end(command, f"it could not be started: {value[:200].decode('utf-8', 'replace')}{self._room()}")
         elif message.kind == messages.STARTED and value.isdigit() and not command.inner:
             command.inner = int(value[:10])
         elif message.kind == messages.ENDED and value.isdigit():
@@ -135,15 +173,15 @@ class Commands:
 
     def tick(self) -> float | None:
         """Does what is due. Returns the seconds until something is again, or None."""
-        if not self._open:
-            return None
         now = time.monotonic()
+        look = self.disk.tick(now, bool(self._open)) if self.disk else _FOREVER
         for command in [c for c in self._open.values() if c.due <= now]:
             if command.cause:
                 self._sweep(command)
             else:
                 self.stop(command.n, f"timeout: stopped after {command.timeout} s")
-        return max(0.0, min((c.due for c in self._open.values()), default=_FOREVER) - now) if self._open else None
+        due = min((c.due for c in self._open.values()), default=_FOREVER)
+        return None if due == look == _FOREVER else max(0.0, min(due, look) - now)
 
     def end_all(self, reason: str) -> None:
         """The jail is gone: every open command ends without an exit code."""
@@ -242,14 +280,25 @@ class Commands:
         if command.kind != "bash" and event["exit"] == 0:
             self._file_outcome(command, event)
         spool = command.spool
-        if spool.full:
-            lost = f"disk full: the first {spool.first} bytes of the output were lost"
-            event["reason"] = f"{event['reason']}; {lost}" if event["reason"] else lost
+        tail = spool.tail()
+        event["reason"] = self._reason(command, event, tail)
         self._spools.end(spool)
         del self._open[command.n]
         event["size"] = spool.size
-        event["tail"] = binascii.b2a_base64(spool.tail(), newline=False).decode()
+        event["tail"] = binascii.b2a_base64(tail, newline=False).decode()
         self._tell(event)
+
+    def _reason(self, command: Command, event: dict[str, Any], tail: bytes) -> str | None:
+        """Why it ended so: its own end, where no limit explains that, and the limits that it met."""
+        reason, code = event["reason"], event["exit"]
+        found = self.causes.of_command(command.before, code, tail if code is not None else (reason or "").encode())
+        if found and not command.cause and found[0].startswith(("killed", "disk full")):
+            reason = None  # "killed by signal 9" is what the limit's sentence says better
+        if command.spool.full:
+            found.append(f"disk full: the first {command.spool.first} bytes of the output were lost")
+        if self.disk and self.disk.over() and not (reason or "").startswith("disk full"):
+            found.append(f"{self._disk_full()}: delete something, or every command that writes will be ended")
+        return "; ".join([reason, *found] if reason else found) or None
 
     def _file_outcome(self, command: Command, event: dict[str, Any]) -> None:
         """A read or write says in one line how it went; the bytes after it are the output."""

@@ -13,7 +13,7 @@ MOUNTS = {  # kind of mount → the keys it needs
     "overlay": ("source", "target", "upper", "work"),
     "ro": ("source", "target"),
     "rw": ("source", "target"),
-    "tmpfs": ("target",),
+    "tmpfs": ("target",),  # and `size`, its bytes
     "dir": ("target",),
     "symlink": ("source", "target"),
 }
@@ -21,6 +21,19 @@ MOUNTS = {  # kind of mount → the keys it needs
 
 class BadConfig(Exception):
     """`agent.json` is not one; the text says why."""
+
+
+class Limit:
+    """One limit of the box: its `value` (bytes, or a count), the `setting` that changes it, what holds it (`by`):
+    `cgroup`, `rlimit`, or "" where nothing does.
+    """
+
+    __slots__ = ("by", "setting", "value")
+
+    def __init__(self, value: int, setting: str, by: str) -> None:
+        self.value = value
+        self.setting = setting
+        self.by = by
 
 
 class Config:
@@ -54,7 +67,14 @@ class Config:
         self.spool_total: int = take("spool_total", int, 2 << 30)
         self.reach: list[str] = take("reach", list, [])
         self.upstream_proxy: str = take("upstream_proxy", str, "")
-        self.cgroup: str = take("cgroup", str, "")
+        self.cgroups: list[str] = take("cgroups", list, [])
+        self.nice: int = take("nice", int, 0)
+        self.limits: dict[str, Limit] = {}
+        for name, values in take("limits", dict, {}).items():
+            try:
+                self.limits[name] = Limit(int(values["value"]), str(values["setting"]), str(values["by"]))
+            except (KeyError, TypeError, ValueError):
+                raise BadConfig(f"agent.json: limits.{name} must have value, setting and by, not {values!r}") from None
         self.uid: int = take("uid", int, -1)
         epoch, frozen = take("power", list, [0, False])
         self.power: tuple[int, bool] = (int(epoch), bool(frozen))

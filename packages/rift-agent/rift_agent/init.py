@@ -19,6 +19,8 @@ _STDIN, _STDOUT, _STDERR, _TEXT = 0, 1, 2, 9
 # variable left behind.
 _LONG = 'set -- "$(cat <&9)"; exec 9<&-; eval "shift\n$1"'
 _PR_SET_DUMPABLE = 4
+_OURS = 16  # processes beside the commands' own: this one, and forks of it that work on files
+_SOONER = 300  # how much sooner than this process a command is killed when memory is out, of 1000
 
 
 class Init:
@@ -31,6 +33,9 @@ class Init:
         self._env: dict[bytes, bytes] = {}
         self._folders: list[bytes] = []
         self._null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self._killable = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)  # once hidden, it is root's
+        self._ours = os.read(self._killable, 16).strip()
+        self._theirs = b"%d" % min(1000, max(0, int(self._ours)) + _SOONER)
 
     def run(self) -> int:
         """Serves until the agent closes its end; with process 1 the whole jail ends."""
@@ -71,10 +76,17 @@ class Init:
             message.close()
 
     def _setup(self, message: messages.Message) -> None:
-        """Fields: the network's kind, checkout, home, then the environment as NAME=value."""
-        network, *folders = message.fields[:3]
+        """Fields: the network's kind, checkout, home, most processes (0: no limit), then the environment as
+        NAME=value.
+        """
+        network, *folders, most = message.fields[:4]
         self._folders = [*folders, b"/"]
-        self._env = dict(pair.split(b"=", 1) for pair in message.fields[3:])
+        self._env = dict(pair.split(b"=", 1) for pair in message.fields[4:])
+        if int(most):
+            import resource  # where there is no cgroup for it
+
+            # Here, in the jail's own user namespace, it counts the jail's processes; outside, all of the host user's.
+            resource.setrlimit(resource.RLIMIT_NPROC, (int(most) + _OURS, int(most) + _OURS))
         fds = [_listener()] if network == b"proxy" else []
         messages.send(self._agent, messages.READY, 0, [], fds)
         for fd in fds:
@@ -88,15 +100,20 @@ class Init:
         actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, self._null, _STDIN)]
         actions += [(os.POSIX_SPAWN_DUP2, output, fd) for fd in (_STDOUT, _STDERR)]
         actions += [(os.POSIX_SPAWN_DUP2, fd, _TEXT) for fd in text]
-        return os.posix_spawn(
-            shell,
-            [os.path.basename(shell), "-l", "-c", _LONG if text else message.fields[1]],
-            {**self._env, b"RIFT_COMMAND": message.fields[0]},
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD, _signal.SIGINT),
-        )
+        # What is spawned inherits it; with this process the whole box would end.
+        os.pwrite(self._killable, self._theirs, 0)
+        try:
+            return os.posix_spawn(
+                shell,
+                [os.path.basename(shell), "-l", "-c", _LONG if text else message.fields[1]],
+                {**self._env, b"RIFT_COMMAND": message.fields[0]},
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=(_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD, _signal.SIGINT),
+            )
+        finally:
+            os.pwrite(self._killable, self._ours, 0)
 
     def _file(self, message: messages.Message) -> int:
         """A read or a write: in a fork of this process, so that a slow disk holds nobody else. Field: the path."""

@@ -9,7 +9,6 @@ import socket
 
 from rift_agent import __main__ as program
 from rift_agent import messages, seccomp
-from rift_agent.log import say
 from rift_agent.processes import Jail
 
 TYPE_CHECKING = False
@@ -35,13 +34,23 @@ def arguments(config: Config, archive: str) -> list[str]:
             options += ["--ro-bind" if kind == "ro" else "--bind", mount["source"], target]
         elif kind == "symlink":
             options += ["--symlink", mount["source"], target]
+        elif kind == "tmpfs" and "size" in mount:
+            options += ["--size", mount["size"], "--tmpfs", target]
         else:
             options += [f"--{kind}", target]
     options += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", archive, INSIDE]
+    if "memory" in config.limits:
+        options += ["--size", str(shared_memory(config)), "--tmpfs", "/dev/shm"]
     ours = os.path.dirname(INSIDE)
     if any(mount["target"] == ours for mount in config.mounts):
         options += ["--remount-ro", ours]  # else its owner, the jail's user, puts other programs in our programs' place
-    return [*options, "--chdir", "/"]
+    # The memory these two are made of is nobody's disk and, without a cgroup, nobody's limit.
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+
+
+def shared_memory(config: Config) -> int:
+    """The bytes that /dev/shm holds: half of the box's memory."""
+    return config.limits["memory"].value // 2
 
 
 class Running:
@@ -51,7 +60,7 @@ class Running:
         """Starts bwrap. Raises NoJail or OSError; a jail that fails later shows by the end of `socket`."""
         if os.geteuid() == 0 and config.uid <= 0:
             raise NoJail("the agent runs as root and agent.json names no uid: a jail must never be the host's root")
-        self._cgroup = config.cgroup
+        self._cgroups = config.cgroups
         self.processes: Jail | None = None
         self.socket, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.setblocking(False)
@@ -82,12 +91,12 @@ class Running:
 
     def kill(self) -> None:
         """Ends every process of the jail. Waits until the last is gone."""
-        if self._cgroup:
+        for group in self._cgroups:
             try:
-                with open(f"{self._cgroup}/cgroup.kill", "w", encoding="ascii") as file:
+                with open(f"{group}/cgroup.kill", "w", encoding="ascii") as file:
                     file.write("1")  # bwrap too, which in a frozen cgroup could not notice that its child has died
             except OSError:
-                pass  # a kernel before 5.14
+                pass  # of the first kind, a kernel before 5.14, or the driver's alone to end
         if self.processes:
             self.processes.kill()
         elif self.pid:
@@ -120,7 +129,10 @@ def memory(name: str, content: bytes) -> int:
 
 def setup(config: Config) -> list[bytes]:
     """The fields of the first message to the init."""
-    fields = [config.network, config.checkout, config.home, *(f"{name}={value}" for name, value in config.env.items())]
+    processes = config.limits.get("processes")
+    most = processes.value if processes and processes.by == "rlimit" else 0
+    fields = [config.network, config.checkout, config.home, str(most)]
+    fields += [f"{name}={value}" for name, value in config.env.items()]
     return [os.fsencode(field) for field in fields]
 
 
@@ -130,21 +142,17 @@ def start(running: Running, config: Config) -> None:
 
 
 def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> None:
-    """In the forked child: joins the box's cgroup, gives up root, and is bwrap from here on."""
+    """In the forked child: joins the box's cgroups, gives up root, takes its limits, and is bwrap from here on."""
     try:
-        if config.cgroup:
-            try:
-                with open(f"{config.cgroup}/cgroup.procs", "w", encoding="ascii") as file:
-                    file.write("0")
-            except OSError as error:
-                say(f"the box's cgroup cannot be joined: {error}")
+        null = os.open("/dev/null", os.O_RDWR)
+        for source, target in ((null, 0), (null, 1), (stderr, 2)):
+            os.dup2(source, target)
+        _join(config.cgroups)
         if config.uid > 0 and os.geteuid() == 0:
             os.setgroups([])
             os.setresgid(config.uid, config.uid, config.uid)
             os.setresuid(config.uid, config.uid, config.uid)
-        null = os.open("/dev/null", os.O_RDWR)
-        for source, target in ((null, 0), (null, 1), (stderr, 2)):
-            os.dup2(source, target)
+        _limit(config)
         for fd in fds:
             os.set_inheritable(fd, True)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -154,3 +162,31 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
         os.write(2, f"{words[0]} cannot be started: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def _join(groups: list[str]) -> None:
+    """Puts this process into the cgroups that hold the box's limits. Raises OSError: no box runs without them."""
+    for group in groups:
+        # `tasks`, of the first kind, takes one thread, which this process has, without a wait for the whole machine.
+        name = f"{group}/tasks" if os.path.exists(f"{group}/tasks") else f"{group}/cgroup.procs"
+        fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(fd, b"0")
+        os.close(fd)
+
+
+def _limit(config: Config) -> None:
+    """Takes the limits that a process passes on to all that come from it; how many there may be, the init takes."""
+    import resource  # in this child alone: an idle agent does not keep it
+
+    wanted = {resource.RLIMIT_CORE: 0}
+    for name, kind in (("open_files", resource.RLIMIT_NOFILE), ("disk", resource.RLIMIT_FSIZE)):
+        if name in config.limits:
+            wanted[kind] = config.limits[name].value
+    if "memory" in config.limits and config.limits["memory"].by == "rlimit":
+        wanted[resource.RLIMIT_DATA] = config.limits["memory"].value
+    for kind, value in wanted.items():
+        _, most = resource.getrlimit(kind)
+        value = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(kind, (value, value))
+    if config.nice:
+        os.nice(config.nice)

@@ -30,7 +30,7 @@ class Power:
         self.epoch, self.frozen = config.power[0], False
         self.jail: Jail | None = None
         self._folder = config.dir
-        self._cgroup = config.cgroup
+        self._cgroup = next((path for path in config.cgroups if os.path.exists(f"{path}/cgroup.freeze")), "")
         self._lock = _thread.allocate_lock()
         self._stopped: dict[int, int] = {}  # host number → its beginning, of those stopped here
 

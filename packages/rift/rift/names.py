@@ -55,3 +55,13 @@ NEW_BOX_WAITS = 30.0
 """How long rift_vm_new waits for a box to run, in seconds."""
 CLOSE_WAITS = 20.0
 """How long rift_task_close waits for its boxes to be gone, in seconds."""
+
+MIB, GIB = 2**20, 2**30
+LIMITS = {
+    "memory": (64 * MIB, 64 * 1024 * GIB),
+    "processes": (16, 4_194_304),
+    "disk": (64 * MIB, 1024 * 1024 * GIB),
+    "cpu_shares": (10, 100_000),
+    "open_files": (64, 1_048_576),
+}
+"""The least and the most of each limit of a box; of memory and disk in bytes."""

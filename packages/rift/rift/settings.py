@@ -6,12 +6,13 @@ import ipaddress
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from keel.settings import Bytes, Duration, Section, Settings, Words
+from rift.names import GIB, LIMITS
 
 __all__ = [
     "BoxSettings",
@@ -105,6 +106,11 @@ class TaskSettings(Section):
     per_person: int = Field(default=100, ge=1, description="The most open tasks of one person.")
 
 
+def _limit(name: str, default: int, what: str) -> Any:
+    least, most = LIMITS[name]
+    return Field(default=default, ge=least, le=most, description=f"{what}; `rift repo limits` sets a repository's own.")
+
+
 class BoxSettings(Section):
     park_after: Duration = Field(
         default=timedelta(minutes=30), gt=NO_TIME, description="How long a box may be unused before it is parked."
@@ -139,6 +145,11 @@ class BoxSettings(Section):
         ge=0,
         description="No box is made while the host has less memory than this available; warm ones keep twice.",
     )
+    memory: Bytes = _limit("memory", 4 * GIB, "How much memory all that runs in one box may have, in bytes")
+    processes: int = _limit("processes", 1024, "How many processes, threads included, one box may have")
+    disk: Bytes = _limit("disk", 20 * GIB, "How much one box may write, in bytes")
+    cpu_shares: int = _limit("cpu_shares", 1024, "A box's share of the CPU where boxes compete for it")
+    open_files: int = _limit("open_files", 65_536, "How many files one process of a box may have open")
 
 
 class CommandSettings(Section):

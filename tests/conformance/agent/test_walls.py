@@ -65,7 +65,7 @@ def test_an_agent_that_is_root_of_its_own_machine_gives_the_jail_a_user_and_a_cg
     group = tree / f"rift-test-{box.uid}" if tree else None
     if group:
         group.mkdir()
-        box.config["cgroup"] = str(group)
+        box.config["cgroups"] = [str(group)]
     box.start().ready()
     try:
         assert sh(box, "echo fine > /dev/stdout; id -u; cat ~/../dev/none 2>&1 >/dev/null; touch ~/x /tmp/y") != ""

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rift.drivers.boxes.local import launcher, mounts, places
+from rift.drivers.boxes.local.cgroups import Plan
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.driver import host_name
+from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
 
 
@@ -35,6 +37,7 @@ def host(*, overlay: bool = True, shown: Path | None = None) -> mounts.Host:
         launcher=Path("/lib/launcher.py"),
         git="/usr/bin/git",
         overlay=overlay,
+        groups=Groups(Plan(), Path("/data")),
     )
 
 

@@ -23,6 +23,7 @@ from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
 from rift.drivers.forge.protocol import ForgeError
+from rift.limits import actions as limits
 from rift.repos import actions as repos
 
 log = structlog.get_logger()
@@ -164,6 +165,7 @@ async def _launch(deps: Deps, id: str) -> None:
         await tx.notify(f"box:{id}")
         box = await actions.find(tx, id)
         repo = await repos.repo_by_id(tx, box.repo)
+        allowed = await limits.of_repo(tx, deps, box.repo)
     assert repo is not None  # a box refers to its repository
     mirror = repos.mirror_path(deps, repo.id)
     began = deps.clock.monotonic()
@@ -182,6 +184,7 @@ async def _launch(deps: Deps, id: str) -> None:
         allow=(*DEFAULT_ALLOW, *repo.allow),
         epoch=box.epoch,
         server=deps.agent_url,
+        limits=allowed,
     )
     pinning = asyncio.create_task(deps.forge.pin(mirror, id, box.commit))  # nothing is pruned meanwhile
     try:

@@ -142,3 +142,39 @@ def network(
         return
     own = f", and {', '.join(repo.allow)}" if repo.allow else ""
     print(f"Boxes of {repo.full} reach {len(DEFAULT_ALLOW)} usual registries and forges{own}.")
+
+
+@app.command("limits")
+def limits(
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Which repository.")],
+    memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="As 8GiB; of the whole box.")] = None,
+    processes: Annotated[str | None, typer.Option("--processes", metavar="N", help="Threads count.")] = None,
+    disk: Annotated[str | None, typer.Option("--disk", metavar="SIZE", help="As 50GiB.")] = None,
+    cpu_shares: Annotated[str | None, typer.Option("--cpu-shares", metavar="N", help="1024 is usual.")] = None,
+    open_files: Annotated[str | None, typer.Option("--open-files", metavar="N", help="Of one process.")] = None,
+    default: Annotated[bool, typer.Option("--default", help="First, let all be the defaults again.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set what boxes may use.
+
+    The limits of a repository's boxes; without options, show them. Counts from a box's next start.
+
+    Example: rift repo limits acme/app --memory 8GiB --processes 4096
+    """
+    from rift.limits.actions import set_limits
+    from rift.limits.model import Change, spelled
+
+    asked = {"memory": memory, "processes": processes, "disk": disk, "cpu_shares": cpu_shares, "open_files": open_files}
+    change = Change({limit: text for limit, text in asked.items() if text is not None}, default)
+    found = said(with_system(data, lambda deps: set_limits(deps, name, change)))
+    if as_json:
+        print(json.dumps({"repo": found.repo, **found.values, "own": sorted(found.own)}, indent=2))
+        return
+    told = [
+        f"{limit.replace('_', ' ')} {spelled(limit, value)}" + (" (its own)" if limit in found.own else "")
+        for limit, value in found.values.items()
+    ]
+    print(f"A box of {found.repo} may use: {', '.join(told)}.")
+    if found.changed:
+        print("New boxes start with these; warm ones are made anew; those at work get them at their next start.")

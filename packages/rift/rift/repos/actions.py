@@ -230,12 +230,9 @@ async def list_repos(deps: Deps) -> list[RepoView]:
 
 async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:
     """Read the origins of the repositories of this name, or of all, now. Source: `rift repo sync`."""
-    act = SystemAct("rift repo sync", {"repo": full}, deps.clock.monotonic())
-    async with audited(deps, act) as (tx, row):
-        named = [repo for repo, _ in await store.everything(tx) if full is None or repo.full == full.strip()]
-        if full is not None and not named:
-            return row.said(refusals.no_such_added(full))
-    return [await _sync_waiting(deps, repo) for repo in named]
+    async with audited(deps, SystemAct("rift repo sync", {"repo": full}, deps.clock.monotonic())) as (tx, row):
+        named = row.said(await added(tx, full))
+    return named if isinstance(named, Refusal) else [await _sync_waiting(deps, repo) for repo in named]
 
 
 async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
@@ -244,12 +241,18 @@ async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
     async with audited(deps, act) as (tx, row):
         for wrong in (host for host in change.allow if not is_host(host)):
             return row.said(refusals.bad_host(wrong, full))
-        found = None
-        for repo in [one for one, _ in await store.everything(tx) if one.full == full.strip()]:
+        named, found = await added(tx, full), None
+        for repo in [] if isinstance(named, Refusal) else named:
             found = await store.put_network(tx, repo.id, *changed(repo, change))
             if found != repo:
                 await jobs.defer(tx, "pools.renew", once=f"renew:{repo.id}", repo=repo.id)
         return row.said(found or refusals.no_such_added(full))
+
+
+async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
+    """The repositories of this name, in whichever organization, or all of them."""
+    named = [repo for repo, _ in await store.everything(tx) if full is None or repo.full == full.strip()]
+    return named if named or full is None else refusals.no_such_added(full)
 
 
 # Reading origins ------------------------------------------------------------

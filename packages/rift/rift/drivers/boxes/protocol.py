@@ -29,6 +29,20 @@ class DriverError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a box may use: bytes of `memory` and `disk`, so many `processes` (threads count), a share of the CPU (1024
+    is usual), `open_files` a process. `own` names those that are its repository's own and not the defaults.
+    """
+
+    memory: int = 4 * 2**30
+    processes: int = 1024
+    disk: int = 20 * 2**30
+    cpu_shares: int = 1024
+    open_files: int = 65_536
+    own: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BoxSpec:
     """One start of one box.
 
@@ -51,6 +65,7 @@ class BoxSpec:
     allow: tuple[str, ...]
     epoch: int
     server: str
+    limits: Limits = Limits()
 
     @property
     def short_repository(self) -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from rift.drivers.boxes.local import control, mounts, places, processes
+from rift.drivers.boxes.local import control, groups, limits, mounts, places, processes
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import Host
@@ -87,7 +87,9 @@ class LocalBoxes:
 
     async def _launch(self, host: Host, box: BoxDir, spec: BoxSpec) -> Started:
         agent = await asyncio.to_thread(_own_agent, host.agent, box)
-        job = await asyncio.to_thread(_job, self._config, host, box, spec, agent)
+        async with places.locked(self._config, "cgroups"):
+            made = await asyncio.to_thread(host.groups.make, spec.box, spec.limits, box.uid)
+        job = await asyncio.to_thread(_job, self._config, host, box, spec, agent, made)
         answer = await run_job(host.python, host.launcher, job, seconds=CHECKOUT_SECONDS)
         await self._listening(box, spec, int(answer["pid"]))
         return Started(tuple(map(str, answer["lacks"])))
@@ -140,6 +142,8 @@ class LocalBoxes:
             found = places.find_box(self._config, box)
             if found is not None:
                 await self._end(found)
+            else:
+                await self._end_groups(box)
 
     @outside_transactions
     @told
@@ -150,6 +154,7 @@ class LocalBoxes:
         async with self._locked(box):
             found = places.find_box(self._config, box)
             if found is None:
+                await self._end_groups(box)
                 return
             await self._end(found)
             await remove_tree(path)
@@ -158,7 +163,20 @@ class LocalBoxes:
         """End everything of the box: politely if its agent listens, as it knows best what it froze."""
         with suppress(DriverError):  # gone, or beyond asking
             await control.ask(box.socket, {"op": "quit"}, seconds=QUIT_SECONDS)
+        await asyncio.to_thread((await self._groups()).kill, box.path.name)
         await processes.end_all(box, seconds=END_SECONDS)
+        await self._end_groups(box.path.name)
+
+    async def _end_groups(self, box: str) -> None:
+        """End what is in the box's cgroups, and remove them."""
+        found = await self._groups()
+        await asyncio.to_thread(found.kill, box)
+        async with places.locked(self._config, "cgroups"):
+            await found.remove(box)
+
+    async def _groups(self) -> groups.Groups:
+        """The cgroups as they are found, also where this process makes no boxes of its own."""
+        return await asyncio.to_thread(groups.find, self._config.data)
 
     @outside_transactions
     @told
@@ -181,7 +199,9 @@ class LocalBoxes:
     @outside_transactions
     @told
     async def inventory(self) -> list[str]:
-        return await asyncio.to_thread(places.all_boxes, self._config)
+        found = await self._groups()
+        there = await asyncio.to_thread(lambda: {*places.all_boxes(self._config), *found.boxes()})
+        return sorted(box for box in there if places.BOX_ID.fullmatch(box))
 
     @outside_transactions
     @told
@@ -207,7 +227,7 @@ def _own_agent(agent: Path, box: BoxDir) -> Path:
     return own
 
 
-def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Path) -> dict[str, Any]:
+def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Path, made: groups.Made) -> dict[str, Any]:
     """What the launcher is to do for one start. Paths are relative to the box's folder where they are inside it."""
     repository = spec.short_repository
     if repository in ("", ".", "..") or "\0" in repository:
@@ -227,6 +247,7 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
         for name in mounts.LAYERED:
             folders += [f"layers/{name}/upper", f"layers/{name}/work"]
         folders += [f"layers/usr/upper/local/{name}" for name in mounts.USR_LOCAL]
+    held = limits.held(host.groups, os.uname().release, own_user=box.uid is not None)
     settings = {
         "box": spec.box,
         "incarnation": spec.incarnation,
@@ -245,13 +266,18 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
         "allow": list(spec.allow),
         "reach": list(config.reach),
         "upstream_proxy": config.upstream_proxy,
-        "spool_limit": config.spool_limit,
-        "spool_total": config.spool_total,
+        "spool_limit": min(config.spool_limit, spec.limits.disk // 8),
+        "spool_total": min(config.spool_total, spec.limits.disk // 4),
         "power": [spec.epoch, False],
+        "cgroups": [str(group) for group in made.jail],
+        "limits": limits.told(spec, held),
+        "nice": limits.nice(spec.limits, held),
     }
     files.append({"path": "token", "text": spec.token, "mode": 0o600})
     files.append({"path": "agent.json", "text": json.dumps(settings, indent=1), "mode": 0o600})
     return {
+        "join": [str(groups.entry(group)) for group in made.agent],
+        "open_files": spec.limits.open_files,
         "uid": box.uid,
         "gid": config.group,
         "dir": str(box.path),

@@ -4,8 +4,9 @@ Run as `python -I -S launcher.py`, one JSON job on standard input, one JSON line
 CPython >= 3.9, as it runs under whatever Python the boxes use. Everything below `drop` happens without root: as the
 folder belongs to the box, a root process writing there could be led elsewhere by a link.
 
-Job: `{"uid": n|null, "gid": n|null, "dir": "…", "folders": ["etc", …], "files": [{"path","text","mode","once"?}],
-"links": [{"path","target"}], "checkout": {…}|null, "agent": ["python", …]|null, "run": ["bwrap", …]|null}`.
+Job: `{"join": ["…/cgroup.procs", …], "open_files": n, "uid": n|null, "gid": n|null, "dir": "…",
+"folders": ["etc", …], "files": [{"path","text","mode","once"?}], "links": [{"path","target"}], "checkout": {…}|null,
+"agent": ["python", …]|null, "run": ["bwrap", …]|null}`.
 A file to be made `once` is left alone where it is there.
 Answer: `{"pid": n|null, "lacks": ["…"], "run": {"code": n, "text": "…"}}` or `{"error": "…"}`.
 """
@@ -47,6 +48,23 @@ def drop(uid: int | None, gid: int) -> None:
     if libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise Failed("prctl(no_new_privs): " + os.strerror(ctypes.get_errno()))
     os.umask(0o022)
+
+
+def join(files: list[str]) -> None:
+    """Move into the groups of these files, for the agent to be there: while there is still the right to."""
+    for path in files:
+        with open(path, "w", encoding="ascii") as file:
+            file.write("0")
+
+
+def open_files(most: int) -> None:
+    """Let a process of the box have so many open, where this one may have less and is allowed to say so."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < most:
+        with contextlib.suppress(ValueError, PermissionError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
 
 
 def write(path: str, text: str, mode: int) -> None:
@@ -256,6 +274,8 @@ def try_out(words: list[str]) -> dict[str, Any]:
 def main() -> None:
     job = json.load(sys.stdin)
     try:
+        join(job.get("join", []))
+        open_files(job.get("open_files", 0))
         drop(job.get("uid"), job.get("gid"))
         os.chdir(job["dir"])
         prepare(job)

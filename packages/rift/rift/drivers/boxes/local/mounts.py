@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rift.drivers.boxes.local.config import LocalConfig
+from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
 
 HOME = "/home/dev"
@@ -18,6 +19,9 @@ PYTHON = f"{OURS}/python"
 CERTIFICATES = f"{OURS}/certificates.pem"
 PROXY = "http://127.0.0.1:3128"
 PATH = f"{HOME}/.local/bin:{OURS}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+#: What the smallest /run holds, in bytes.
+RUN_LEAST = 16 * 2**20
 
 #: Entries of the host's /etc that hold no secret and that programs need. Everything else of it stays out.
 ETC_SHOWN: tuple[str, ...] = (
@@ -72,7 +76,7 @@ class Host:
     """What a box uses of the host: paths outside the jail, and whether its kernel mounts overlays for boxes.
 
     `python` is the interpreter's path on the host and `jail_python` the same one's inside; `python_shown` is the
-    folder to be shown for it, None when it is below /usr or /opt.
+    folder to be shown for it, None when it is below /usr or /opt. `groups` are the cgroups that boxes can have.
     """
 
     bwrap: Path
@@ -84,6 +88,7 @@ class Host:
     launcher: Path
     git: str
     overlay: bool
+    groups: Groups
 
 
 def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple[str, ...]) -> list[Mount]:
@@ -95,8 +100,9 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
         {"kind": "rw", "source": str(box / "tmp"), "target": TMP},
         {"kind": "rw", "source": str(box / "var"), "target": "/var"},
         {"kind": "rw", "source": str(box / "home"), "target": HOME},
-        {"kind": "tmpfs", "target": "/run"},
-        {"kind": "tmpfs", "target": OURS},  # a mount, so that nobody moves it away; the agent makes it read-only
+        {"kind": "tmpfs", "target": "/run", "size": str(max(RUN_LEAST, spec.limits.memory // 16))},
+        # A mount, so that nobody moves it away; the agent makes it read-only.
+        {"kind": "tmpfs", "target": OURS, "size": str(RUN_LEAST)},
         _ro(host.uv, f"{OURS}/bin/uv"),
         _ro(spec.mirror / "objects", OBJECTS),
     ]

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rift.drivers.boxes.local import cgroups, groups
 from rift.drivers.boxes.local import launcher as launcher_module
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import PYTHON, TOP, Host, check_shown
 from rift.drivers.boxes.local.places import as_root, check_enterable, check_uids, closed_parent, locked, make_data
-from rift.drivers.boxes.protocol import DriverError
+from rift.drivers.boxes.protocol import DriverError, Limits
 
 OLDEST_PYTHON = (3, 9)
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -58,6 +59,7 @@ class Runtime:
         trial = Trial(config, python, installed.launcher)
         bwrap = await trial.working_bwrap(candidates(installed.bwrap))
         overlay = await trial.overlay_works(bwrap)
+        found = await trial.working_groups()
         return Host(
             bwrap=bwrap,
             uv=installed.uv,
@@ -68,6 +70,7 @@ class Runtime:
             launcher=installed.launcher,
             git=git,
             overlay=overlay,
+            groups=found,
         )
 
 
@@ -216,12 +219,41 @@ class Trial:
         )
         return bool(told["code"] == 0)
 
-    async def run(self, words: list[str], folders: list[str] | None = None) -> dict[str, Any]:
+    async def working_groups(self) -> groups.Groups:
+        """The cgroups for boxes, after a box's worth of them was made, joined as a box joins them, and removed.
+
+        Where that does not work, the groups are none and say why.
+        """
+        found = await asyncio.to_thread(groups.find, self._config.data)
+        if not found.plan.v1 and found.plan.v2 is None:
+            return found
+        try:
+            async with locked(self._config, "cgroups"):
+                made = await asyncio.to_thread(
+                    found.make, ".trial", Limits(), self._config.probe_uid if self._root else None
+                )
+            files = [str(groups.entry(group)) for group in made.jail]
+            told = await self.run(
+                ["/bin/sh", "-c", 'for file; do echo 0 > "$file" || exit 1; done', "sh", *files],
+                join=[str(groups.entry(group)) for group in made.agent],
+            )
+            why = "" if told["code"] == 0 else f"they cannot be joined: {told['text'].strip()}"
+        except DriverError as error:
+            why = error.reason
+        finally:
+            async with locked(self._config, "cgroups"):
+                await found.remove(".trial")
+        return groups.Groups(cgroups.Plan(why=why), self._config.data) if why else found
+
+    async def run(
+        self, words: list[str], folders: list[str] | None = None, join: list[str] | None = None
+    ) -> dict[str, Any]:
         """Run one command as a box would run it, in a folder that goes afterwards: `{"code", "text"}`."""
         config = self._config
         folder = config.boxes / ".trial"
         uid = config.probe_uid if self._root else None
         job = {"uid": uid, "gid": config.group, "dir": str(folder), "folders": folders or [], "run": words}
+        job["join"] = join or []
         async with locked(config, "trial"):
             await asyncio.to_thread(_fresh, folder, uid, config.group)
             try:
@@ -257,4 +289,5 @@ def _plain(usr: list[str] | None = None) -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), str(path))
         elif path.is_dir():
             yield from ("--ro-bind", str(path), str(path))
-    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/dev/shm")  # noqa: S108 -- the jail's own
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/")

@@ -1,0 +1,58 @@
+"""The limits of a repository's boxes: which there are, a repository's own, and how they are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rift.names import LIMITS
+
+SIZES = frozenset({"memory", "disk"})
+"""Those that are bytes; the others are counts."""
+UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is asked for: texts by limit as they were typed, after all were made the defaults again if `default`."""
+
+    texts: Mapping[str, str]
+    default: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether it changes anything."""
+        return self.default or bool(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class RepoLimits:
+    """What boxes of a repository may use: every limit's value, and which of them are its own."""
+
+    repo: str
+    values: Mapping[str, int]
+    own: frozenset[str]
+    changed: bool = False
+    """Whether they were other ones until now."""
+
+
+def option(name: str) -> str:
+    """A limit as the command line has it: `--cpu-shares`."""
+    return "--" + name.replace("_", "-")
+
+
+def spelled(name: str, value: int) -> str:
+    """A limit's value for a person: `4 GiB`, `1,024`."""
+    if name not in SIZES:
+        return f"{value:,}"
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        size = UNITS[unit.upper()]
+        if value >= size:
+            return f"{value // size} {unit}" if value % size == 0 else f"{value / size:.1f} {unit}"
+    return f"{value} bytes"
+
+
+def bounds(name: str) -> str:
+    """The least and the most of a limit, for a sentence."""
+    least, most = LIMITS[name]
+    return f"{spelled(name, least)} to {spelled(name, most)}"

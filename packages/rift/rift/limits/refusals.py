@@ -1,0 +1,16 @@
+"""What a change of limits is refused with."""
+
+from __future__ import annotations
+
+from keel.refusal import Ask, Refusal, kind
+from rift.limits.model import bounds, option
+from rift.people.model import OPERATOR
+
+_BAD_LIMIT = kind("bad_limit", "{value} cannot be the limit {option} of a repository's boxes: it is {bounds}.")
+_EXAMPLES = {"memory": "512MiB", "processes": "256", "disk": "1GiB", "cpu_shares": "1024", "open_files": "1024"}
+
+
+def bad_limit(name: str, value: str, repo: str) -> Refusal:
+    """No number, or one that is out of bounds."""
+    again = f"`rift repo limits {repo} {option(name)} {_EXAMPLES[name]}`, for example"
+    return _BAD_LIMIT(Ask(OPERATOR, again), value=value or "nothing", option=option(name), bounds=bounds(name))
