@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from keel.refusal import Ask, Refusal, Retry
+from keel.refusal import Ask, Refusal, Retry, Stop
 from keel.refusal import Call as CallMend
 from rift.boxes import refusals as boxes
 from rift.boxes.model import Box, OpenCommand
@@ -16,6 +16,7 @@ from rift.limits import refusals as limits
 from rift.names import COMMAND_BYTES
 from rift.people import refusals as people
 from rift.people.model import Membership
+from rift.records import refusals as records
 from rift.repos import refusals as repos
 from rift.repos.model import Repo, Watch
 from rift.tasks import refusals as tasks
@@ -100,6 +101,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "no_such_org": lambda: people.no_such_org("acme", (PERSONAL,)),
     # Any tool
     "bad_arguments": _bad_arguments,
+    "unknown_tool": lambda: wire.unknown_tool(Stop(), hint="did you mean rift_vm_ls?"),
     "no_answer": lambda: wire.no_answer(Retry(5), tool="rift_repos", seconds=53, request="r-0c1d2e3f4a5b"),
     "internal_error": lambda: wire.internal_error(
         Ask("the person who runs this Rift", "the request id finds the failure in its log"),
@@ -119,6 +121,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "repository_exists": lambda: repos.exists(REPO, "personal", REPO.url),
     "cannot_fetch": lambda: repos.cannot_fetch("acme/app", REPO.url, "repository not found"),
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
+    "no_such_record": lambda: records.no_such_record(4711),
+    "nothing_sealed": records.nothing_sealed,
 }  # fmt: skip
 """By code. tests/unit/docs holds it equal to the catalogue."""
 
@@ -128,6 +132,6 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "commands": ("nul_byte", "offset_past_end"),
     "repositories": ("no_such_repository", "no_such_org"),
     "any": ("bad_arguments", "internal_error"),
-    "terminal": ("bad_email", "no_such_added_repository"),
+    "terminal": ("bad_email", "nothing_sealed"),
 }
 """The page's parts: the first and the last code of each, in the order above."""

@@ -11,7 +11,7 @@ from tests.arch.source import PACKAGES, Source, modules, nouns
 
 DATABASE = ("psycopg", "psycopg_pool", "sqlalchemy", "alembic", "procrastinate")
 DATABASE_ROOMS = (
-    "keel.db", "keel.jobs", "keel.signals", "keel.ledger", "keel.testing.plugin",
+    "keel.db", "keel.jobs", "keel.signals", "keel.ledger.append", "keel.ledger.store", "keel.testing.plugin",
     "rift.migrations", "rift.migrations.*", "rift.tables", "rift.*.store",
 )  # fmt: skip
 

@@ -28,13 +28,14 @@ from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
 from rift.hosts import jobs as hosts
 from rift.pools import jobs as pools
+from rift.records import jobs as records
 from rift.repos import jobs as repos
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (repos, tasks, hosts, boxes, commands, pools)
+NOUNS = (repos, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
 

@@ -88,6 +88,12 @@ async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, R
         raise
 
 
+async def note(tx: Tx, deps: Deps, tool: str, *, task: str | None = None, box: str | None = None) -> None:
+    """Record what the system did by itself, in the transaction that does it."""
+    act = SystemAct(tool, {}, deps.clock.monotonic(), via="upkeep")
+    await ledger.append(tx, _record(deps, act, Row(task=task, box=box)))
+
+
 async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
     """Record a refusal that was decided before any transaction (a bad argument), and hand it through."""
     async with deps.db.tx() as tx:

@@ -47,6 +47,11 @@ HOST_HEARD = timedelta(seconds=60)
 FILE_SECONDS = 45
 """How long a read or a write may run in the box."""
 
+SEAL_SECONDS = 30
+"""How often records are sealed: the longest that one can be changed without a trace."""
+COMMANDS_KEPT = timedelta(days=1)
+"""How long the commands of a closed task are kept; their records in the ledger stay (contract: Commands)."""
+
 TAKE_WITHIN = timedelta(minutes=10)
 """A command that no agent took by then never runs."""
 SILENT_AFTER = timedelta(seconds=60)

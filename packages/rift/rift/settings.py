@@ -15,6 +15,7 @@ from keel.settings import Bytes, Duration, Section, Settings, Words
 from rift.names import GIB, LIMITS
 
 __all__ = [
+    "AuditSettings",
     "BoxSettings",
     "CommandSettings",
     "DatabaseSettings",
@@ -92,6 +93,10 @@ class DatabaseSettings(Section):
     url: Annotated[str, AfterValidator(_database_url)] | None = Field(
         default=None, repr=False, description="The Postgres database; without it, the embedded one in the data folder."
     )
+    owner_url: Annotated[str, AfterValidator(_database_url)] | None = Field(
+        default=None, repr=False,
+        description="The same database under the role that owns it, for migrations alone; without it, Url's own role.",
+    )  # fmt: skip
 
 
 class TaskSettings(Section):
@@ -160,6 +165,14 @@ class CommandSettings(Section):
     )
 
 
+class AuditSettings(Section):
+    keep_texts: Duration = Field(
+        default=timedelta(days=90),
+        gt=NO_TIME,
+        description="How long the text of a command is kept beside its record; the record stays, with the text's hash.",
+    )
+
+
 class RepoSettings(Section):
     poll_every: Duration = Field(
         default=timedelta(seconds=10),
@@ -179,8 +192,11 @@ class RiftSettings(Settings):
     boxes: BoxSettings = BoxSettings()
     commands: CommandSettings = CommandSettings()
     repos: RepoSettings = RepoSettings()
+    audit: AuditSettings = AuditSettings()
 
     def contradictions(self) -> Iterator[str]:
+        if self.database.owner_url and not self.database.url:
+            yield "Rift:Database:OwnerUrl goes with Rift:Database:Url: the embedded database has its own roles"
         if self.tasks.quiet_lease > self.tasks.quiet_close:
             yield "Rift:Tasks:QuietLease should be at most Rift:Tasks:QuietClose: a closed task has no holder"
         if self.boxes.park_after > self.tasks.quiet_close:

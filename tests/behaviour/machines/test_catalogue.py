@@ -27,6 +27,7 @@ from rift.commands.model import End
 from rift.deadline import Deadline
 from rift.hosts import actions as hosts
 from rift.people import actions as people
+from rift.records import actions as records
 from rift.repos import actions as repos
 from rift.repos.model import Network
 from rift.tasks import actions as tasks
@@ -43,12 +44,14 @@ ELSEWHERE = {
         "tests/wire/mcp/test_server.py",
         "test_a_tool_that_fails_gives_an_id_and_nothing_of_the_failure",
     ),
+    "nothing_sealed": ("tests/unit/records/test_actions.py", "test_where_nothing_was_recorded_there_is_no_checkpoint"),
+    "unknown_tool": (SERVER, "test_a_call_of_no_tool_is_recorded_under_its_name_without_secrets"),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""
 
-NOT_IN_THE_ROW = {"bad_arguments"}
-"""Decided before any action begins."""
+NOT_IN_THE_ROW = {"bad_arguments", "no_such_record"}
+"""Decided before any action begins, or by a look on the command line, which is no record."""
 
 Produced = AsyncIterator[object]
 
@@ -210,6 +213,10 @@ async def of_the_wire(rift: Place) -> Produced:
                 yield refused
 
 
+async def of_records(rift: Place) -> Produced:
+    yield await records.show(rift.deps, 4711)
+
+
 STORIES: list[Callable[[Place], Produced]] = [
     of_tasks,
     of_boxes,
@@ -217,6 +224,7 @@ STORIES: list[Callable[[Place], Produced]] = [
     of_commands,
     of_repositories,
     of_people,
+    of_records,
     of_the_wire,
 ]
 

@@ -132,6 +132,17 @@ async def test_a_tools_refusal_reaches_the_client_though_it_has_an_output_schema
     assert text_of(result).endswith('rift_task_attach {"task": "task_abc", "takeover": true}')
 
 
+async def test_a_call_of_no_tool_is_recorded_under_its_name_without_secrets(stub: Stub) -> None:
+    for name in ("rift_task_lss", "x" * 5000, f"rift_{'s3cr3t' * 8}"):
+        await raw(stub).call(name)
+    told = [(act.tool, refused.code, act.arguments["name"]) for act, refused in stub.refused]
+    assert told == [
+        ("tools/call", "unknown_tool", "rift_task_lss"),
+        ("tools/call", "unknown_tool", "x" * 500 + "…"),
+        ("tools/call", "unknown_tool", "<your token>"),
+    ]
+
+
 async def test_an_unknown_tool_is_a_protocol_error_that_names_the_near_ones(stub: Stub) -> None:
     async with python_client(stub.url, stub.token) as client:
         with pytest.raises(MCPError) as caught:

@@ -10,7 +10,7 @@ import structlog
 from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
-from rift.audit import Act, Row, audited
+from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
 from rift.boxes.decide import Cold, Park, decide_cold, decide_pick, decide_suspend, decide_warm
 from rift.boxes.model import Box, BoxLine, Limits, OpenCommand, smallest_free, stem
@@ -284,6 +284,7 @@ async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) ->
     if box is None or not await store.fail(tx, id, incarnation, reason):
         return
     await store.end_commands(tx, id, f"the box failed: {reason}", deps.clock.now())
+    await note(tx, deps, "box failed", task=box.task, box=id)
     if box.state == "starting":
         await repos.note_failure(tx, deps, box.repo, box.ref, box.commit, reason)
     await tx.notify(f"box:{id}")

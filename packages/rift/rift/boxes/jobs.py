@@ -16,6 +16,7 @@ from keel import jobs as queue
 from keel.db import Tx
 from keel.ids import digest
 from keel.jobs import Jobs
+from rift.audit import note
 from rift.boxes import actions, store
 from rift.boxes.decide import decide_idle, decide_upkeep
 from rift.boxes.model import Box
@@ -127,6 +128,7 @@ async def upkeep(deps: Deps) -> None:
             orphan = await store.find_locked(tx, box)
             if orphan:
                 await actions.destroy_in(tx, deps, orphan)
+                await note(tx, deps, "box lost its member", task=orphan.task, box=box)
 
 
 async def look_at_all(deps: Deps) -> None:

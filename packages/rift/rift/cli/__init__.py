@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import structlog
 import typer
 
-from rift.cli import people, repos, system
+from rift.cli import audit, people, repos, system
 
 app = typer.Typer(
     name="rift",
@@ -26,6 +26,7 @@ app.command("demo")(system.demo)
 app.add_typer(people.users, name="user")
 app.add_typer(people.tokens, name="token")
 app.add_typer(repos.app, name="repo")
+app.add_typer(audit.app, name="audit")
 
 
 _DATABASE_AWAY = frozenset({"OperationalError", "AdminShutdown", "CrashShutdown", "PoolTimeout", "ConnectorException"})

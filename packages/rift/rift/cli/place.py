@@ -72,8 +72,9 @@ class Place:
 
     def url(self, role: str) -> str:
         """The database's address for `owner` or `runtime`."""
-        if self.settings.database.url:
-            return self.settings.database.url
+        database = self.settings.database
+        if database.url:
+            return (database.owner_url if role == "owner" else None) or database.url
         return EmbeddedPostgres(self.data).url(f"rift_{role}")
 
     def start_database(self) -> bool:

@@ -21,7 +21,7 @@ from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide
 from rift.commands.model import Answer, Command, CommandId, End, Handed, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
-from rift.names import FILE_SECONDS, TAKE_WITHIN
+from rift.names import COMMANDS_KEPT, FILE_SECONDS, TAKE_WITHIN
 
 ASK_SECONDS = 5.0
 """How long a box's agent has to hand over bytes."""
@@ -29,6 +29,7 @@ STOP_SECONDS = 10.0
 """How long rift_stop waits for the end: TERM, 5 s, KILL, and the way back."""
 HEARD_EVERY = timedelta(seconds=5)
 """An agent that says nothing new is noted this often."""
+FORGOTTEN_AT_ONCE = 1000
 STOPPED_EARLY = "stopped by rift_stop before it started"
 FAR = 2**62
 """An offset past the end of anything, which the database can still hold."""
@@ -206,6 +207,17 @@ async def expire(deps: Deps) -> None:
         for box, n in await store.expire(tx, now - TAKE_WITHIN, reason, now):
             await tx.notify(f"command:{CommandId(box, n)}")
         await store.forget_asks(tx, now - TAKE_WITHIN)
+
+
+async def erase_texts(tx: Tx, task: str) -> int:
+    """Erase the shell texts of a task's commands that have ended; how many."""
+    return await store.erase_texts(tx, task)
+
+
+async def forget(deps: Deps) -> int:
+    """Upkeep: the commands of a task go some time after it was closed. How many went."""
+    async with deps.db.tx() as tx:
+        return await store.forget(tx, deps.clock.now() - COMMANDS_KEPT, FORGOTTEN_AT_ONCE)
 
 
 def _for_agent(row: dict[str, object]) -> dict[str, object]:

@@ -259,6 +259,32 @@ async def take_answer(tx: Tx, id: str) -> Handed | None:
     )
 
 
+async def erase_texts(tx: Tx, task: str) -> int:
+    """Erase the shell texts of a task's commands that have ended; how many."""
+    return await tx.run(
+        """
+        UPDATE commands SET input = '' FROM boxes b
+        WHERE b.id = commands.box AND b.task = %(task)s AND kind = 'bash' AND input <> ''
+          AND commands.state NOT IN ('queued', 'claimed')
+        """,
+        {"task": task},
+    )
+
+
+async def forget(tx: Tx, before: datetime, at_most: int) -> int:
+    """Delete the commands of destroyed boxes whose task was closed before an instant; how many."""
+    return await tx.run(
+        """
+        DELETE FROM commands WHERE (box, n) IN (
+            SELECT c.box, c.n FROM commands c JOIN boxes b ON b.id = c.box JOIN tasks t ON t.id = b.task
+            WHERE b.state = 'destroyed' AND t.status = 'closed' AND t.closed_at < %(before)s
+            LIMIT %(most)s FOR UPDATE OF c SKIP LOCKED
+        )
+        """,
+        {"before": before, "most": at_most},
+    )
+
+
 async def forget_asks(tx: Tx, before: datetime) -> None:
     """Questions whose asker is gone."""
     await tx.run("DELETE FROM asks WHERE created_at <= %(before)s", {"before": before})

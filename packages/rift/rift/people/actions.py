@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from keel.db import Tx
 from keel.ids import digest, same_digest
 from keel.refusal import Refusal
@@ -90,6 +92,16 @@ async def memberships(tx: Tx, user: str) -> list[Membership]:
 async def members(tx: Tx, user: str) -> list[Member]:
     """Everybody in the organizations of a person, admins first."""
     return await store.members(tx, user)
+
+
+async def find(tx: Tx, email: str) -> User | None:
+    """The person with this address."""
+    return await store.find_user(tx, email.strip())
+
+
+async def emails(tx: Tx, ids: Collection[str]) -> dict[str, str]:
+    """The email addresses of people, by id; those who are not there are not in it."""
+    return await store.emails(tx, ids)
 
 
 async def role_in(tx: Tx, org: str, user: str) -> Membership | None:

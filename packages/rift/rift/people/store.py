@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from keel.db import Tx
@@ -20,6 +21,12 @@ _TOKENS = """
 async def find_user(tx: Tx, email: str) -> User | None:
     """The person with this address, whatever its case."""
     return await tx.one(User, "SELECT * FROM users WHERE lower(email) = lower(%(email)s)", {"email": email})
+
+
+async def emails(tx: Tx, ids: Collection[str]) -> dict[str, str]:
+    """Email addresses by id."""
+    found = await tx.rows("SELECT id, email FROM users WHERE id = ANY(%(ids)s)", {"ids": list(ids)})
+    return {row["id"]: row["email"] for row in found}
 
 
 async def first_admin(tx: Tx) -> User | None:

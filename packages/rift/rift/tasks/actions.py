@@ -8,7 +8,7 @@ from keel import jobs
 from keel.db import Tx
 from keel.ids import digest
 from keel.refusal import Refusal
-from rift.audit import Act, Row, audited
+from rift.audit import Act, Row, audited, note
 from rift.deps import Deps
 from rift.names import TASK_PREFIX
 from rift.people.model import Caller
@@ -121,7 +121,7 @@ async def close_quiet(deps: Deps) -> list[str]:
         async with deps.db.tx() as tx:
             task = await store.find_locked(tx, id)
             if task and task.status == "open" and task.quiet(deps.clock.now()) >= clocks(deps).close:
-                await close_in(tx, deps, task)
+                await _close_itself(tx, deps, task)
                 closed.append(id)
     return closed
 
@@ -145,5 +145,11 @@ async def _hold(tx: Tx, deps: Deps, caller: Caller, handle: Handle, decision: At
 
 
 async def _expire(tx: Tx, deps: Deps, task: Task) -> Refusal:
-    await close_in(tx, deps, task)
+    await _close_itself(tx, deps, task)
     return refusals.closed(task)
+
+
+async def _close_itself(tx: Tx, deps: Deps, task: Task) -> None:
+    """What the clock does is recorded as what a call does."""
+    await close_in(tx, deps, task)
+    await note(tx, deps, "task closed itself", task=task.id)

@@ -19,6 +19,7 @@ META_KEY = "rift/refusal"
 
 bad_arguments = kind("bad_arguments", "{tool} did not run: {problems}. {has}")
 internal_error = kind("internal_error", "Rift failed at this call. Its log tells why under the request id {request}.")
+unknown_tool = kind("unknown_tool", "Unknown tool: {hint}")
 no_answer = kind("no_answer", "{tool} was not done within {seconds} s; what it began goes on (request id {request}).")
 
 LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -31,8 +32,15 @@ TOKEN = re.compile(rf"{BEARER_PREFIX}[\w-]{{32,}}")
 """What a bearer token looks like, cut short for showing too."""
 
 
+CREDENTIALS = re.compile(
+    r"(?<=://)[^\s/?#@:\"'<>]*:[^\s/?#@\"'<>]*(?=@)|(?<=http://)[^\s/?#@\"'<>]+(?=@)|(?<=https://)[^\s/?#@\"'<>]+(?=@)"
+)
+"""User and password in an address; in one of http also a name alone, which is a token there."""
+
+
 def without_secrets(text: str) -> str:
-    """The text with a placeholder where a handle or a token stood: a caller may have put theirs in any argument."""
+    """The text with a placeholder where a handle, a token or an address's password stood, in whatever argument."""
+    text = CREDENTIALS.sub("<your credentials>", text)
     return TOKEN.sub("<your token>", HANDLE.sub(YOUR_HANDLE, text))
 
 

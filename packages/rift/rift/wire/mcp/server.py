@@ -44,7 +44,7 @@ from starlette.types import Receive, Scope, Send
 
 from keel.clock import Clock
 from keel.ids import Ids
-from keel.refusal import Ask, Mend, Refusal, Retry
+from keel.refusal import Ask, Mend, Refusal, Retry, Stop
 from rift.audit import Act
 from rift.deadline import Deadline
 from rift.deps import Deps
@@ -54,7 +54,7 @@ from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response, replay
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import internal_error, no_answer, refusal_result, without_secrets
+from rift.wire.refusals import internal_error, no_answer, refusal_result, unknown_tool, without_secrets
 
 log = structlog.get_logger()
 
@@ -183,13 +183,16 @@ class McpServer:
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         started = self._clock.monotonic()
         tool = self._registry.get(params.name)
-        if tool is None:
-            raise MCPError(INVALID_PARAMS, self._unknown(params.name))
         caller: Caller = cast(Request, context.request).scope[CALLER_KEY]
+        if tool is None:
+            unknown = unknown_tool(Stop(), hint=self._unknown(params.name))
+            with _logged("tools/call"):
+                await self._refused(scrubbed(caller, "tools/call", {"name": params.name}, started), unknown)
+            raise MCPError(INVALID_PARAMS, unknown.sentence)
         raw = (context.params or {}).get(RAW_ARGUMENTS, params.arguments)
         arguments = read_arguments(tool, raw)
         if isinstance(arguments, Refusal):
-            with _logged(tool):
+            with _logged(tool.name):
                 await self._refused(scrubbed(caller, tool.name, {}, started), arguments)
             return refusal_result(arguments)
         report = _Report(context, self._clock, started)
@@ -224,9 +227,7 @@ class McpServer:
 
     def _unknown(self, name: str) -> str:
         close = get_close_matches(name[:80], [tool.name for tool in self._registry], n=3)
-        return "Unknown tool: " + (
-            f"did you mean {' or '.join(close)}?" if close else "tools/list names those there are."
-        )
+        return f"did you mean {' or '.join(close)}?" if close else "tools/list names those there are."
 
 
 class _Report:
@@ -263,12 +264,12 @@ class _Report:
 
 
 @contextmanager
-def _logged(tool: Tool) -> Iterator[None]:
+def _logged(tool: str) -> Iterator[None]:
     """A failure to record a call that did not run is logged; the caller is answered all the same."""
     try:
         yield
     except Exception:  # noqa: BLE001 - see above
-        log.error("mcp.not_recorded", tool=tool.name, trace=without_secrets(traceback.format_exc()))
+        log.error("mcp.not_recorded", tool=tool, trace=without_secrets(traceback.format_exc()))
 
 
 async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:

@@ -1,8 +1,7 @@
-"""The ledger: one append-only row for every decision, written in the transaction that decided.
+"""One append-only row for every decision, written in the transaction that decided.
 
-The runtime role may insert and read, never change; a trigger says the same to every role. Rows carry the id of their
-transaction, so that sealing can stay below the oldest one that is still open. Free text (a command) stands in a
-side table that can be erased; the row holds its salted SHA-256.
+The runtime role may insert and read, never change; a trigger says the same to every role. Free text (a command) stands
+in a side table that can be erased; the row holds its salted SHA-256.
 """
 
 from __future__ import annotations
@@ -53,6 +52,11 @@ def storable(value: object) -> object:
             return value
 
 
+def text_hash(salt: str, text: str) -> bytes:
+    """The salted SHA-256 of a row's text. The salt goes with the text, so that nobody can guess an erased one."""
+    return hashlib.sha256((salt + text).encode()).digest()
+
+
 async def have_months(tx: Tx, now: datetime) -> None:
     """Have the partitions of this month and the next."""
     for ahead in ("0 months", "1 month"):
@@ -62,11 +66,11 @@ async def have_months(tx: Tx, now: datetime) -> None:
 async def append(tx: Tx, record: Record) -> None:
     """Write one record, and its text beside it."""
     text = None if record.text is None else _UNSTORABLE.sub("\ufffd", record.text)
-    hashed = None if text is None else hashlib.sha256((record.salt + text).encode()).digest()
+    hashed = None if text is None else text_hash(record.salt, text)
     await tx.run(
         """
         WITH row AS (
-            INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_ms, arguments, text_sha256)
+            INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_us, arguments, text_sha256)
             VALUES (%(at)s, %(actor)s, %(via)s, %(action)s, %(task)s, %(box)s, %(outcome)s, %(duration)s, %(arguments)s,
                     %(hashed)s)
             RETURNING seq, at
@@ -82,7 +86,7 @@ async def append(tx: Tx, record: Record) -> None:
             "task": record.task,
             "box": record.box,
             "outcome": record.outcome,
-            "duration": round(record.duration_ms, 3),
+            "duration": round(record.duration_ms * 1000),
             "arguments": Json(storable(record.arguments)),
             "hashed": hashed,
             "salt": record.salt,

@@ -1,0 +1,102 @@
+"""A record as a person reads it, and how it stands with its seal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+TextState = Literal["none", "kept", "erased", "changed"]
+"""Of a record's text: it never had one; it is there and is the one it was made with; it is gone; it is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record. `who` is the person's email address, or None for a command on the server and for upkeep."""
+
+    seq: int
+    at: datetime
+    actor: str | None
+    who: str | None
+    via: str | None
+    action: str
+    task: str | None
+    box: str | None
+    outcome: str
+    duration_us: int
+    arguments: str
+    """JSON, as the record holds it."""
+    text_sha256: bytes | None
+
+    def told(self) -> dict[str, Any]:
+        """Its members for programs."""
+        return {
+            "seq": self.seq,
+            "at": self.at.isoformat(timespec="microseconds"),
+            "user": self.who,
+            "actor": self.actor,
+            "via": self.via,
+            "action": self.action,
+            "task": self.task,
+            "box": self.box,
+            "outcome": self.outcome,
+            "duration_ms": self.duration_us / 1000,
+            "arguments": json.loads(self.arguments),
+            "text_sha256": self.text_sha256.hex() if self.text_sha256 else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Where a record is sealed."""
+
+    checkpoint: int
+    at: datetime
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """One record with everything that is kept of it. `seal` is None while it is not sealed yet."""
+
+    entry: Entry
+    text_state: TextState
+    text: str | None
+    seal: Seal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records to list; None is any. `outcome` is an outcome, or `refused` for every refusal's code."""
+
+    task: str | None = None
+    box: str | None = None
+    user: str | None = None
+    action: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    after: int | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many texts were erased: of records, and of commands that have ended."""
+
+    records: int
+    commands: int
+
+
+def text_state(kept: bool, made_with: bytes | None, found: bytes | None) -> TextState:
+    """What to say of a record's text: `made_with` is its hash in the record, `found` that of what is kept."""
+    if not kept:
+        return "none" if made_with is None else "erased"
+    return "kept" if made_with == found else "changed"
+
+
+def names(found: Mapping[str, str], actor: str | None) -> str | None:
+    """The email address of an actor; its id where the person is gone."""
+    return None if actor is None else found.get(actor, actor)
