@@ -88,12 +88,6 @@ async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, R
         raise
 
 
-async def note(tx: Tx, deps: Deps, tool: str, *, task: str | None = None, box: str | None = None) -> None:
-    """Record what the system did by itself, in the transaction that does it."""
-    act = SystemAct(tool, {}, deps.clock.monotonic(), via="upkeep")
-    await ledger.append(tx, _record(deps, act, Row(task=task, box=box)))
-
-
 async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
     """Record a refusal that was decided before any transaction (a bad argument), and hand it through."""
     async with deps.db.tx() as tx:
@@ -102,12 +96,12 @@ async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
 
 
 async def note(
-    tx: Tx, deps: Deps, action: str, *, actor: str | None, via: str, task: str | None, box: str | None, outcome: str,
-    arguments: Mapping[str, object],
+    tx: Tx, deps: Deps, action: str, *, task: str | None, box: str | None, actor: str | None = None,
+    via: str = "upkeep", outcome: str = "ok", arguments: Mapping[str, object] | None = None,
 ) -> None:  # fmt: skip
-    """Record what happened without a call, in the transaction of whoever heard of it."""
+    """Record what happened without a call, in the transaction of whoever heard of it, or of the upkeep that does it."""
     await ledger.append(
-        tx, ledger.Record(deps.clock.now(), actor, via, action, task, box, outcome, 0.0, arguments)
+        tx, ledger.Record(deps.clock.now(), actor, via, action, task, box, outcome, 0.0, arguments or {})
     )  # fmt: skip
 
 

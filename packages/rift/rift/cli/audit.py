@@ -10,7 +10,7 @@ import typer
 
 from rift.cli import sealed
 from rift.cli.place import DataOption, JsonOption, find, said, with_system
-from rift.cli.sealed import SeqArgument
+from rift.cli.sealed import MOST, SeqArgument
 
 if TYPE_CHECKING:  # imported by the commands that need them, so that `rift --help` is quick
     from rift.deps import Deps
@@ -43,7 +43,8 @@ def list_records(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at most.")] = 50,
     after: Annotated[
-        int | None, typer.Option("--after", metavar="SEQ", min=1, help="Go on after this record, with older ones.")
+        int | None,
+        typer.Option("--after", metavar="SEQ", min=1, max=MOST, help="Go on after this record, with older ones."),
     ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -61,7 +62,7 @@ def list_records(
 
     async def act(deps: Deps) -> Any:
         now = deps.clock.now()
-        begin, end = (now - one if isinstance(one, timedelta) else one for one in moments)
+        begin, end = (_ago(now, one) if isinstance(one, timedelta) else one for one in moments)
         return await actions.page(deps, Wanted(task, box, user, tool, outcome, begin, end, after, limit))
 
     found: list[Entry] = said(with_system(data, act))
@@ -196,6 +197,13 @@ def _lines(one: Whole) -> list[str]:
         *texts[one.text_state],
         f"sealed     {seal}",
     ]
+
+
+def _ago(now: datetime, long: timedelta) -> datetime:
+    try:
+        return now - long
+    except OverflowError:  # before the calendar: from the beginning
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _when(option: str, text: str | None) -> datetime | timedelta | None:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:  # imported by the commands that need them, so that `rift --he
 
 Result = TypeVar("Result")
 
+MOST = 2**62
+"""No number of a record or a checkpoint comes near it, and the database can still hold it."""
 SeqArgument = Annotated[
-    int, typer.Argument(metavar="SEQ", min=1, help="The record's number, as `rift audit ls` shows it.")
+    int, typer.Argument(metavar="SEQ", min=1, max=MOST, help="The record's number, as `rift audit ls` shows it.")
 ]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Where to write it; without it, to the terminal.")
@@ -29,7 +31,10 @@ OutOption = Annotated[
 
 def verify(
     start: Annotated[
-        int, typer.Option("--from", metavar="N", min=1, help="Begin at this checkpoint; those before it are believed.")
+        int,
+        typer.Option(
+            "--from", metavar="N", min=1, max=MOST, help="Begin at this checkpoint; those before it are believed."
+        ),
     ] = 1,
     against: Annotated[
         Path | None, typer.Option("--against", metavar="FILE", help="A checkpoint that was kept elsewhere.")

@@ -152,4 +152,4 @@ async def _expire(tx: Tx, deps: Deps, task: Task) -> Refusal:
 async def _close_itself(tx: Tx, deps: Deps, task: Task) -> None:
     """What the clock does is recorded as what a call does."""
     await close_in(tx, deps, task)
-    await note(tx, deps, "task closed itself", task=task.id)
+    await note(tx, deps, "task closed itself", task=task.id, box=None)
