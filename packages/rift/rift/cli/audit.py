@@ -44,7 +44,7 @@ def list_records(
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="How many at most.")] = 50,
     after: Annotated[
         int | None,
-        typer.Option("--after", metavar="SEQ", min=1, max=MOST, help="Go on after this record, with older ones."),
+        typer.Option("--after", metavar="SEQ", min=1, max=MOST, help="Go on after it, with older ones."),
     ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,

@@ -32,9 +32,7 @@ OutOption = Annotated[
 def verify(
     start: Annotated[
         int,
-        typer.Option(
-            "--from", metavar="N", min=1, max=MOST, help="Begin at this checkpoint; those before it are believed."
-        ),
+        typer.Option("--from", metavar="N", min=1, max=MOST, help="Begin at this checkpoint and believe the earlier."),
     ] = 1,
     against: Annotated[
         Path | None, typer.Option("--against", metavar="FILE", help="A checkpoint that was kept elsewhere.")
