@@ -24,6 +24,9 @@ TOOLS = {
     "npm": (("npm", "--version"), 10, UV_NODE),
     "cc": (("cc", "-dumpversion"), 0, "apt-get install gcc"),
     "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
+    "pasta": (("pasta", "--version"), 0, "apt-get install passt"),
+    "nft": (("/usr/sbin/nft", "--version"), 0, "apt-get install nftables"),
+    "ip": (("ip", "-V"), 0, "apt-get install iproute2"),
 }
 """Programs some tests need beyond git and Python: how to ask the version, the least major one, how to install."""
 

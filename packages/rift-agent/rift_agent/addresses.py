@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 
-_BARRED_4 = tuple(
+BARRED_4 = tuple(
     (ipaddress.IPv4Network(network), name)
     for network, name in (
         ("0.0.0.0/8", "unspecified"), ("10.0.0.0/8", "private"), ("100.64.0.0/10", "private (shared by a carrier)"),
@@ -19,8 +19,8 @@ _BARRED_4 = tuple(
         ("203.0.113.0/24", "reserved"), ("224.0.0.0/4", "multicast"), ("240.0.0.0/4", "reserved"),
     )
 )  # fmt: skip
-_PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
-_BARRED_6 = tuple(
+PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
+BARRED_6 = tuple(
     (ipaddress.IPv6Network(network), name)
     for network, name in (
         ("::/128", "unspecified"), ("::1/128", "loopback"), ("fe80::/10", "link-local"), ("fc00::/7", "private"),
@@ -28,7 +28,7 @@ _BARRED_6 = tuple(
         ("3fff::/20", "reserved"), ("2002::/16", "reserved"),
     )
 )  # fmt: skip
-_CARRIERS = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))  # IPv4 in the last 32 bits
+CARRIERS = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))  # IPv4 in the last 32 bits
 
 
 def barred(address: str) -> str:
@@ -38,11 +38,11 @@ def barred(address: str) -> str:
     except ValueError:
         return "unreadable"
     if isinstance(number, ipaddress.IPv6Address):
-        if any(number in network for network in _CARRIERS):
+        if any(number in network for network in CARRIERS):
             return barred(str(ipaddress.IPv4Address(int(number) & 0xFFFFFFFF)))
-        named = next((name for network, name in _BARRED_6 if number in network), "")
-        return named or ("" if number in _PUBLIC_6 else "reserved")
-    return next((name for network, name in _BARRED_4 if number in network), "")
+        named = next((name for network, name in BARRED_6 if number in network), "")
+        return named or ("" if number in PUBLIC_6 else "reserved")
+    return next((name for network, name in BARRED_4 if number in network), "")
 
 
 def reachable(address: str, reach: list[str]) -> bool:

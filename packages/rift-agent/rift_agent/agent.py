@@ -119,6 +119,11 @@ class Agent:
         disk = Disk(self._config, self._archive, self._init, self._watch, self._unwatch, self._commands.full)
         self._commands.disk = disk
         self._watch(running.socket.fileno(), self._hear)
+        if self._config.network == "open":
+            from rift_agent.network import Network
+
+            assert running.processes
+            Network(self._config, running.processes.init).open()
         jail.start(running, self._config)
 
     def _init(self) -> int:

@@ -66,6 +66,8 @@ class Config:
         self.spool_limit: int = take("spool_limit", int, 256 << 20)
         self.spool_total: int = take("spool_total", int, 2 << 30)
         self.reach: list[str] = take("reach", list, [])
+        self.pasta: str = take("pasta", str, "")
+        self.nft: str = take("nft", str, "")
         self.upstream_proxy: str = take("upstream_proxy", str, "")
         self.cgroups: list[str] = take("cgroups", list, [])
         self.nice: int = take("nice", int, 0)
@@ -78,8 +80,10 @@ class Config:
         self.uid: int = take("uid", int, -1)
         epoch, frozen = take("power", list, [0, False])
         self.power: tuple[int, bool] = (int(epoch), bool(frozen))
-        if self.network not in ("none", "proxy"):
-            raise BadConfig(f"agent.json: network is {self.network!r}; this agent knows none and proxy")
+        if self.network not in ("none", "proxy", "open"):
+            raise BadConfig(f"agent.json: network is {self.network!r}; this agent knows none, proxy and open")
+        if self.network == "open" and not (self.pasta and self.nft):
+            raise BadConfig("agent.json: an open network needs the paths of pasta and nft")
         for mount in self.mounts:
             if not all(isinstance(mount.get(key), str) for key in MOUNTS.get(mount.get("kind", ""), ("kind?",))):
                 raise BadConfig(f"agent.json: a mount is not complete: {mount!r}")

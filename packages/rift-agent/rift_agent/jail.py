@@ -147,7 +147,7 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
         null = os.open("/dev/null", os.O_RDWR)
         for source, target in ((null, 0), (null, 1), (stderr, 2)):
             os.dup2(source, target)
-        _join(config.cgroups)
+        join(config.cgroups)
         if config.uid > 0 and os.geteuid() == 0:
             os.setgroups([])
             os.setresgid(config.uid, config.uid, config.uid)
@@ -164,7 +164,7 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
         os._exit(127)
 
 
-def _join(groups: list[str]) -> None:
+def join(groups: list[str]) -> None:
     """Puts this process into the cgroups that hold the box's limits. Raises OSError: no box runs without them."""
     for group in groups:
         # `tasks`, of the first kind, takes one thread, which this process has, without a wait for the whole machine.

@@ -125,7 +125,7 @@ class BoxSettings(Section):
     )
     reach_networks: Annotated[Words, AfterValidator(_networks)] = Field(
         default=(),
-        description="Private networks that boxes may reach on listed hosts, such as 10.1.0.0/16 of a company's mirror.",
+        description="Private networks that boxes may reach, such as 10.1.0.0/16; by a proxy, their listed hosts alone.",
     )
     uid_base: int = Field(
         default=700000, ge=100000, le=2_000_000_000,

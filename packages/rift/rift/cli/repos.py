@@ -9,7 +9,7 @@ import typer
 
 from rift.cli.place import DataOption, JsonOption, note, said, with_system
 
-Mode = Literal["proxy", "none"]
+Mode = Literal["proxy", "none", "open"]
 
 app = typer.Typer(help="The repositories that boxes are made of.", no_args_is_help=True)
 
@@ -110,7 +110,10 @@ def sync(
 def network(
     name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Which repository.")],
     mode: Annotated[
-        Mode | None, typer.Option("--mode", metavar="proxy|none", help="proxy: listed hosts; none: nothing.")
+        Mode | None,
+        typer.Option(
+            "--mode", metavar="proxy|none|open", help="proxy: listed hosts; none: nothing; open: the public internet."
+        ),
     ] = None,
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="HOST", help="A host to add; *.HOST for all below it.")
@@ -128,17 +131,23 @@ def network(
     Example: rift repo network acme/app --allow api.example.com
     """
     from rift.drivers.boxes.allow import DEFAULT_ALLOW
+    from rift.drivers.boxes.local.opening import Lack, find_opening
     from rift.repos import actions
     from rift.repos.model import Network
 
     change = Network(mode, tuple(allow or ()), tuple(deny or ()))
     repo = said(with_system(data, lambda deps: actions.set_network(deps, name, change)))
+    if repo.network == "open" and isinstance(lack := find_opening(), Lack):
+        note(f"This host cannot make an open network yet: {lack.what}. Mend it with `{lack.mend}`.")
     if as_json:
-        reached = [*DEFAULT_ALLOW, *repo.allow] if repo.network == "proxy" else []
+        reached = {"proxy": [*DEFAULT_ALLOW, *repo.allow], "open": ["*"]}.get(repo.network, [])
         print(json.dumps({"repo": repo.full, "mode": repo.network, "added": repo.allow, "reached": reached}, indent=2))
         return
     if repo.network == "none":
         print(f"Boxes of {repo.full} reach nothing.")
+        return
+    if repo.network == "open":
+        print(f"Boxes of {repo.full} reach the public internet, and no private network.")
         return
     own = f", and {', '.join(repo.allow)}" if repo.allow else ""
     print(f"Boxes of {repo.full} reach {len(DEFAULT_ALLOW)} usual registries and forges{own}.")

@@ -29,7 +29,7 @@ class Repo:
     url: str
     """A git URL or an absolute path, as the forge takes it; may hold credentials, so it is shown masked."""
     network: str
-    """What its boxes may reach: `none` or `proxy`."""
+    """What its boxes may reach: `none`, `proxy` (listed hosts, by the proxy) or `open` (the public internet)."""
     synced_at: datetime | None
     """When its heads were last read."""
     failure: str | None
@@ -71,7 +71,7 @@ class Watch:
 class Network:
     """A change of what a repository's boxes may reach."""
 
-    mode: Literal["none", "proxy"] | None
+    mode: Literal["none", "proxy", "open"] | None
     """None: as it is."""
     allow: tuple[str, ...]
     deny: tuple[str, ...]

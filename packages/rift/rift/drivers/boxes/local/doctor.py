@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rift.drivers.boxes.local.config import LocalConfig
+from rift.drivers.boxes.local.opening import Lack, find_opening
 from rift.drivers.boxes.local.places import as_root, check_uids, closed_parent, make_data
 from rift.drivers.boxes.local.runtime import BoxPython, Trial, candidates, find_python, install
 from rift.drivers.boxes.protocol import DriverError
@@ -32,7 +33,8 @@ async def check_host(config: LocalConfig) -> list[Check]:
     """Every finding, in the order in which a person should mend them. Makes the data folder, and real jails in it."""
     checks = [await asyncio.to_thread(check_git), await asyncio.to_thread(_userns), await asyncio.to_thread(_apparmor)]
     checks += await _jails(config)
-    checks += [await asyncio.to_thread(_freezer), await asyncio.to_thread(_disk, config.data)]
+    checks += [await asyncio.to_thread(check) for check in (_freezer, check_opening)]
+    checks.append(await asyncio.to_thread(_disk, config.data))
     return checks
 
 
@@ -139,6 +141,15 @@ def _freezer() -> Check:
     return Check(
         "parking", True, f"Boxes are parked by stopping their processes; cgroups, not needed for it, are {kind}."
     )
+
+
+def check_opening() -> Check:
+    """Whether boxes can have an open network. Never a failure: only repositories that an admin opens need it."""
+    found = find_opening()
+    if isinstance(found, Lack):
+        sentence = f"No repository's boxes can have an open network: {found.what} (`{found.mend}`)."
+        return Check("open network", True, sentence, found.mend)
+    return Check("open network", True, f"Boxes can have an open network, by {found.pasta} and {found.nft}.")
 
 
 def _disk(data: Path) -> Check:

@@ -16,6 +16,7 @@ from rift.drivers.boxes.local import control, groups, limits, mounts, places, pr
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import Host
+from rift.drivers.boxes.local.opening import Opening, need_opening
 from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.local.remove import remove_tree
 from rift.drivers.boxes.local.room import room
@@ -86,10 +87,11 @@ class LocalBoxes:
         return False
 
     async def _launch(self, host: Host, box: BoxDir, spec: BoxSpec) -> Started:
+        opening = await asyncio.to_thread(need_opening) if spec.network == "open" else None
         agent = await asyncio.to_thread(_own_agent, host.agent, box)
         async with places.locked(self._config, "cgroups"):
             made = await asyncio.to_thread(host.groups.make, spec.box, spec.limits, box.uid)
-        job = await asyncio.to_thread(_job, self._config, host, box, spec, agent, made)
+        job = await asyncio.to_thread(_job, self._config, host, box, spec, agent, made, opening)
         answer = await run_job(host.python, host.launcher, job, seconds=CHECKOUT_SECONDS)
         await self._listening(box, spec, int(answer["pid"]))
         return Started(tuple(map(str, answer["lacks"])))
@@ -227,14 +229,22 @@ def _own_agent(agent: Path, box: BoxDir) -> Path:
     return own
 
 
-def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Path, made: groups.Made) -> dict[str, Any]:
+def _job(
+    config: LocalConfig,
+    host: Host,
+    box: BoxDir,
+    spec: BoxSpec,
+    agent: Path,
+    made: groups.Made,
+    opening: Opening | None,
+) -> dict[str, Any]:
     """What the launcher is to do for one start. Paths are relative to the box's folder where they are inside it."""
     repository = spec.short_repository
     if repository in ("", ".", "..") or "\0" in repository:
         raise DriverError(f"{spec.repository!r} cannot be a folder's name.")
     hostname = host_name(spec.name)
     shown = mounts.shown_etc()
-    own = mounts.etc_files(hostname)
+    own = mounts.etc_files(hostname, spec.network)
     folders = ["home", "home/.local/bin", "tmp", "etc", "spool", "var/tmp", "var/cache", "var/lib", "var/log", "layers"]
     files = [{"path": f"etc/{name}", "text": text, "mode": 0o644} for name, text in own.items()]
     for name in shown:  # the places they are mounted on, as /etc itself is read-only
@@ -265,6 +275,8 @@ def _job(config: LocalConfig, host: Host, box: BoxDir, spec: BoxSpec, agent: Pat
         "network": spec.network,
         "allow": list(spec.allow),
         "reach": list(config.reach),
+        "pasta": opening.pasta if opening else "",
+        "nft": opening.nft if opening else "",
         "upstream_proxy": config.upstream_proxy,
         "spool_limit": min(config.spool_limit, spec.limits.disk // 8),
         "spool_total": min(config.spool_total, spec.limits.disk // 4),

@@ -10,6 +10,7 @@ from pathlib import Path
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
+from rift_agent.network import RESOLVER
 
 HOME = "/home/dev"
 OURS = "/run/rift"
@@ -209,9 +210,11 @@ def _holds(folder: Path, path: Path) -> bool:
     return folder == path or folder in path.parents
 
 
-def etc_files(hostname: str) -> dict[str, str]:
+def etc_files(hostname: str, network: str) -> dict[str, str]:
     """The box's own files below /etc, by name."""
+    resolver = f"nameserver {RESOLVER}\n" if network == "open" else "# This box asks no name server.\n"
     return {
+        "resolv.conf": resolver,
         "passwd": (
             "root:x:0:0:root:/root:/bin/sh\n"
             f"dev:x:1000:1000:dev:{HOME}:{shell()}\n"

@@ -15,6 +15,7 @@ from pathlib import Path
 from rift.drivers.boxes.local.mounts import HOME
 from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.protocol import DriverError
+from rift_agent.network import PIDFILE
 
 
 def agents(box: BoxDir) -> list[int]:
@@ -115,9 +116,19 @@ def _is_agent(pid: int, settings: bytes, uid: int | None) -> bool:
     return _uid(pid) == (os.geteuid() if uid is None else uid)
 
 
+def _is_pasta(pid: int, below: bytes) -> bool:
+    """Whether it carries that box's packets: it stands in no folder of a box, but was told where to put its number."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        words = file.read().split(b"\0")
+        return b"pasta" in words[0] and below + PIDFILE.encode() in words
+    return False
+
+
 def _lives_in(pid: int, folder: bytes, home: os.stat_result | None) -> bool:
     """Whether a process was started for the folder, stands in it, or has its `home` for the jail's."""
     below = folder + b"/"
+    if _is_pasta(pid, below):
+        return True
     with suppress(OSError):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
