@@ -1,0 +1,33 @@
+"""What may never be shown, and the one function that takes it out of a text."""
+
+from __future__ import annotations
+
+import re
+
+from keel.ids import ALPHABET
+from keel.refusal import YOUR_HANDLE
+from rift.names import BEARER_PREFIX, TASK_PREFIX
+
+HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
+"""What a handle looks like."""
+TOKEN = re.compile(rf"{BEARER_PREFIX}[\w-]{{32,}}")
+"""What a bearer token looks like, cut short for showing too."""
+_HEADER = re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
+_PASSWORD = re.compile(r"(?<=://)[^\s/@'\"]+@|\bpassword\s*=\s*('[^']*'|\S+)", re.IGNORECASE)
+_ROW = re.compile(r"(Failing row contains|CONTEXT: |Key) ?\(?[^\n]*")
+"""Where Postgres repeats the values of a row in an error."""
+_AGENT_TOKEN = re.compile(r"(?<![\w/.-])[A-Za-z0-9_-]{43}(?![\w/-])")
+"""The tokens of boxes' agents carry no mark: 32 bytes in base64url, standing alone."""
+
+
+def without_secrets(text: str) -> str:
+    """The text with a placeholder where a handle or a token stood: a caller may have put theirs in any argument."""
+    return TOKEN.sub("<your token>", HANDLE.sub(YOUR_HANDLE, text))
+
+
+def for_logs(text: str) -> str:
+    """The text as a log may have it: without handles, tokens, passwords in addresses and the values of rows."""
+    text = without_secrets(text)
+    text = _HEADER.sub(lambda found: f"{found[1]} <left out>", text)
+    text = _PASSWORD.sub(lambda found: "***@" if found[0].endswith("@") else "password=***", text)
+    return _AGENT_TOKEN.sub("<left out>", _ROW.sub(lambda found: f"{found[1]} <left out>", text))
