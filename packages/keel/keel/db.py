@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self, TypeVar
 
@@ -14,7 +15,9 @@ from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
-__all__ = ["Database", "Json", "OperationalError", "Tx", "UniqueViolation", "forbid_in_transaction"]
+from keel.telemetry import tracing
+
+__all__ = ["Database", "Json", "OperationalError", "Tx", "UniqueViolation", "Use", "forbid_in_transaction"]
 
 Row = TypeVar("Row")
 Params = Mapping[str, object]
@@ -30,6 +33,15 @@ def forbid_in_transaction(what: str) -> None:
     """Raise RuntimeError when a transaction of ours is open in this task: `what` may be slow and must wait outside."""
     if _inside.get():
         raise RuntimeError(f"{what} was called inside a database transaction")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A pool's connections at one moment: in use and free, and how many tasks wait for one."""
+
+    used: int
+    free: int
+    waiting: int
 
 
 class Tx:
@@ -109,6 +121,12 @@ class Database:
     ) -> None:
         await self._pool.close()
 
+    def use(self) -> Use:
+        """How busy the pool is now."""
+        stats = self._pool.get_stats()
+        size, free = stats.get("pool_size", 0), stats.get("pool_available", 0)
+        return Use(size - free, free, stats.get("requests_waiting", 0))
+
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Tx]:
         """A connection without a transaction: each statement is one trip and stands for itself."""
@@ -119,9 +137,10 @@ class Database:
     async def tx(self) -> AsyncIterator[Tx]:
         """A transaction. Raises RuntimeError when one is already open in this task."""
         forbid_in_transaction("a second transaction")
-        async with self._pool.connection() as connection, connection.transaction():
-            mark = _inside.set(True)
-            try:
-                yield Tx(connection)
-            finally:
-                _inside.reset(mark)
+        with tracing.span("transaction"):
+            async with self._pool.connection() as connection, connection.transaction():
+                mark = _inside.set(True)
+                try:
+                    yield Tx(connection)
+                finally:
+                    _inside.reset(mark)

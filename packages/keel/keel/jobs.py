@@ -7,12 +7,12 @@ on a job alone: a scan every few seconds (`Jobs.every`) finds what a lost one le
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
-from procrastinate import App, PsycopgConnector
+from procrastinate import App, JobContext, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.exceptions import UniqueViolation as QueueingLockTaken
 from procrastinate.jobs import Job, Status
@@ -20,11 +20,17 @@ from psycopg import OperationalError
 from psycopg_pool import PoolTimeout
 
 from keel.db import Json, Tx, UniqueViolation
+from keel.telemetry import logs, tracing
 
 log = structlog.get_logger()
 
 Deps = TypeVar("Deps")
 
+Around = Callable[[str], AbstractContextManager[object]]
+"""Entered around each job, with its name."""
+
+TRACE = "_trace"
+"""The argument that carries the place in the trace of the call that deferred a job."""
 HEARTBEAT_SECONDS = 3.0
 DEAD_AFTER_SECONDS = 20.0
 """A worker unheard for so long is dead: the jobs it was doing are queued again."""
@@ -44,6 +50,9 @@ async def defer(
     `lock`: jobs of one lock run one at a time. `once`: while a job of this `once` waits, a second is not queued
     (False is returned).
     """
+    place = tracing.here()
+    if place is not None:
+        arguments[TRACE] = place
     params = {"task": name, "lock": lock, "once": once, "arguments": Json(arguments)}
     try:
         async with tx.savepoint():
@@ -66,7 +75,8 @@ class Jobs(Generic[Deps]):
     Declared before `work` runs; each job is an async function that takes the deps and its arguments.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, around: Around = nullcontext) -> None:
+        self._around = around
         self._app = App(
             connector=PsycopgConnector(conninfo=url, min_size=1, max_size=6),
             worker_defaults={
@@ -80,19 +90,32 @@ class Jobs(Generic[Deps]):
     def on(self, name: str, run: Callable[..., Awaitable[None]]) -> None:
         """Run `run(deps, **arguments)` for each job of this name. A job that raises is logged; its scan comes again."""
 
-        async def job(**arguments: Any) -> None:
-            await run(self._ready(), **arguments)
+        async def job(context: JobContext, /, **arguments: Any) -> None:
+            deferred = tracing.parse(arguments.pop(TRACE, None))
+            with self._watched(name, context, deferred):
+                await run(self._ready(), **arguments)
 
-        self._app.task(name=name)(job)
+        self._app.task(name=name, pass_context=True)(job)
 
     def every(self, name: str, seconds: int, run: Callable[[Deps], Awaitable[None]]) -> None:
         """Run `run(deps)` every so many seconds (a divisor of 60), in one worker of any number, never twice at once."""
 
-        async def job(timestamp: int) -> None:
-            await run(self._ready())
+        async def job(context: JobContext, timestamp: int) -> None:
+            with self._watched(name, context, None):
+                await run(self._ready())
 
-        task = self._app.task(name=name, lock=name, queueing_lock=name)(job)
+        task = self._app.task(name=name, lock=name, queueing_lock=name, pass_context=True)(job)
         self._app.periodic(cron=f"* * * * * */{seconds}")(task)
+
+    @contextmanager
+    def _watched(self, name: str, context: JobContext, deferred: tracing.Place | None) -> Iterator[None]:
+        """The job's name and id in its log lines; a span where a traced call deferred it; whatever `around` does."""
+        with (
+            logs.about(job=name, job_id=context.job.id or 0),
+            tracing.span(f"job {name}", kind="consumer", parent=deferred, job=name),
+            self._around(name),
+        ):
+            yield
 
     async def work(self, deps: Deps, *, at_once: int = 8) -> None:
         """Work until cancelled, `at_once` jobs at a time. Jobs of a worker that died are taken up again.

@@ -63,6 +63,7 @@ class Signals:
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._closing = False
+        self._listening = False
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._listen(), name="signals")
@@ -75,6 +76,16 @@ class Signals:
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def listening(self) -> bool:
+        """Whether the listening connection is there; without it waiters look again by the clock."""
+        return self._listening
+
+    @property
+    def closing(self) -> bool:
+        """Whether the process is about to end."""
+        return self._closing
 
     @contextmanager
     def on(self, *topics: str) -> Iterator[Subscription]:
@@ -103,13 +114,14 @@ class Signals:
             try:
                 async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
-                    away = False
+                    away, self._listening = False, True
                     self._wake_all()  # what happened while we were away
                     self._ready.set()
                     async for notification in connection.notifies():
                         for waiter in tuple(self._waiters.get(notification.payload, ())):
                             waiter.wake()
             except OperationalError as error:
+                self._listening = False
                 if not away:  # once for each time that it goes away
                     log.warning("signals.reconnecting", error=str(error).strip())
                 away = True

@@ -19,10 +19,12 @@ from keel.db import Database
 from keel.ids import SystemIds
 from keel.jobs import Jobs
 from keel.signals import Signals
+from rift import meters
 from rift.boxes import jobs as boxes
 from rift.commands import jobs as commands
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
+from rift.drivers.boxes.observed import ObservedBoxes
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
@@ -53,13 +55,14 @@ async def connect(
 
     `url` is the database's, under the runtime role; `agent_url` is where boxes' agents reach this server.
     """
+    clock = SystemClock()
     async with Database(url) as db, Signals(url) as signals:
         yield Deps(
-            clock=SystemClock(),
+            clock=clock,
             ids=SystemIds(),
             db=db,
             signals=signals,
-            boxes=boxes or LocalBoxes(local_config(settings, data)),
+            boxes=ObservedBoxes(boxes or LocalBoxes(local_config(settings, data)), clock),
             forge=forge or LocalForge(),
             settings=settings,
             data=data,
@@ -87,7 +90,7 @@ def address(settings: RiftSettings) -> str:
 
 async def work(deps: Deps) -> None:
     """Do background work until cancelled."""
-    worker: Jobs[Deps] = Jobs(deps.db.url)
+    worker: Jobs[Deps] = Jobs(deps.db.url, lambda job: meters.job(job, deps.clock))
     for noun in NOUNS:
         noun.register(worker)
     worker.every("ledger.months", 60, months)

@@ -6,10 +6,15 @@ one, so no caller can make the list grow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+
+from keel.clock import Clock
 
 REGISTRY = CollectorRegistry(auto_describe=True)
 PLATFORM = PlatformCollector(REGISTRY), ProcessCollector(registry=REGISTRY), GCCollector(REGISTRY)
@@ -37,7 +42,7 @@ COMMANDS = Counter(
 )
 QUEUED_SECONDS = Histogram(
     "rift_command_queue_seconds", "How long commands waited for their box's agent.", ["kind"],
-    buckets=QUICK + (30, 60, 300, 600), registry=REGISTRY,
+    buckets=(*QUICK, 30, 60, 300, 600), registry=REGISTRY,
 )  # fmt: skip
 CLAIM_SECONDS = Histogram(
     "rift_box_claim_seconds", "How long rift_vm_new took until its box ran, by what it got.", ["start"],
@@ -51,3 +56,24 @@ JOBS = Counter("rift_jobs", "Background jobs done by this process.", ["job", "ou
 JOB_SECONDS = Histogram(
     "rift_job_duration_seconds", "Background jobs done by this process.", ["job"], buckets=WAITS, registry=REGISTRY
 )
+
+
+@contextmanager
+def job(name: str, clock: Clock) -> Iterator[None]:
+    """Count and time one background job."""
+    began, outcome = clock.monotonic(), "failed"
+    try:
+        yield
+        outcome = "ok"
+    finally:
+        JOBS.labels(name, outcome).inc()
+        JOB_SECONDS.labels(name).observe(clock.monotonic() - began)
+
+
+def answered(tool: str, code: str | None, seconds: float) -> None:
+    """Count a tool call: `code` is its refusal's, None for an answer."""
+    outcome = "ok" if code is None else "error" if code in ("internal_error", "no_answer") else "refused"
+    CALLS.labels(tool, outcome).inc()
+    CALL_SECONDS.labels(tool).observe(seconds)
+    if code is not None:
+        REFUSALS.labels(tool, code).inc()

@@ -12,16 +12,21 @@ HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
 """What a handle looks like."""
 TOKEN = re.compile(rf"{BEARER_PREFIX}[\w-]{{32,}}")
 """What a bearer token looks like, cut short for showing too."""
+CREDENTIALS = re.compile(
+    r"(?<=://)[^\s/?#@:\"'<>]*:[^\s/?#@\"'<>]*(?=@)|(?<=http://)[^\s/?#@\"'<>]+(?=@)|(?<=https://)[^\s/?#@\"'<>]+(?=@)"
+)
+"""User and password in an address; in one of http also a name alone, which is a token there."""
 _HEADER = re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
 _PASSWORD = re.compile(r"(?<=://)[^\s/@'\"]+@|\bpassword\s*=\s*('[^']*'|\S+)", re.IGNORECASE)
-_ROW = re.compile(r"(Failing row contains|CONTEXT: |Key) ?\(?[^\n]*")
+_ROW = re.compile(r"(Failing row contains|Key) ?\([^\n]*")
 """Where Postgres repeats the values of a row in an error."""
 _AGENT_TOKEN = re.compile(r"(?<![\w/.-])[A-Za-z0-9_-]{43}(?![\w/-])")
 """The tokens of boxes' agents carry no mark: 32 bytes in base64url, standing alone."""
 
 
 def without_secrets(text: str) -> str:
-    """The text with a placeholder where a handle or a token stood: a caller may have put theirs in any argument."""
+    """The text with a placeholder where a handle, a token or an address's password stood, in whatever argument."""
+    text = CREDENTIALS.sub("<your credentials>", text)
     return TOKEN.sub("<your token>", HANDLE.sub(YOUR_HANDLE, text))
 
 

@@ -6,10 +6,11 @@ A room of its own, so that a command which serves nothing does not load it.
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
@@ -19,17 +20,21 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from rift import audit
+from rift import app, audit
 from rift.app import address, end, on_signals, work
 from rift.deps import Deps
 from rift.people import actions as people
+from rift.telemetry import telling
 from rift.wire.agent.routes import routes as agent_routes
 from rift.wire.connections import Bounds, bounded
+from rift.wire.health import health_routes
 from rift.wire.mcp.guard import Guard, mcp_routes
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.server import McpServer
 from rift.wire.mcp.tools import TOOLS
+from rift.wire.observed import Observed, fault
 
 log = structlog.get_logger()
 
@@ -39,8 +44,8 @@ GRACE_SECONDS = 2
 """How long a stopping server waits for calls that are being answered."""
 
 
-def web(deps: Deps) -> Starlette:
-    """The HTTP side: `/mcp` behind its guard, the agents' door, `/healthz`, and where a client learns of the guard."""
+def web(deps: Deps) -> ASGIApp:
+    """The HTTP side: `/mcp` behind its guard, the agents' door, health, and where a client learns of the guard."""
     public = address(deps.settings)
     mcp = McpServer(
         Registry(TOOLS),
@@ -58,9 +63,6 @@ def web(deps: Deps) -> Starlette:
         calls_per_token=deps.settings.server.calls_per_token,
     )
 
-    async def healthy(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "version": version("rift")})
-
     async def metadata(request: Request) -> Response:
         told = {"resource": f"{public}/mcp", "bearer_methods_supported": ["header"], "scopes_supported": ["rift"]}
         return JSONResponse(told)
@@ -70,16 +72,18 @@ def web(deps: Deps) -> Starlette:
         async with mcp.run():
             yield
 
-    return Starlette(
+    inside = Starlette(
+        exception_handlers={Exception: fault},
         routes=[
             *mcp_routes(guard),
             *agent_routes(deps),
-            Route("/healthz", healthy),
+            *health_routes(deps),
             Route("/.well-known/oauth-protected-resource", metadata),
             Route("/.well-known/oauth-protected-resource/mcp", metadata),
         ],
         lifespan=lifespan,
     )
+    return Observed(inside, clock=deps.clock, ids=deps.ids)
 
 
 class Server(uvicorn.Server):
@@ -115,17 +119,43 @@ def most_connections(wanted: int) -> int:
 
 async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
     """Serve until SIGINT or SIGTERM, with or without the background work; `ready` is told once requests are taken."""
-    config = uvicorn.Config(
-        web(deps),
-        http=bounded(Bounds(connections=most_connections(deps.settings.server.connections))),
+    with telling(deps.settings, os.environ):
+        await _serve(deps, sockets, ready, with_work=with_work)
+
+
+async def work_until_signal(deps: Deps) -> None:
+    """Do background work until SIGINT or SIGTERM; with a port for it, answer health and numbers meanwhile."""
+    port = deps.settings.telemetry.worker_port
+    with telling(deps.settings, os.environ), ExitStack() as held:
+        if port is None:
+            await app.work_until_signal(deps)
+            return
+        listening = held.enter_context(socket.create_server(("127.0.0.1", port)))
+        inside = Starlette(exception_handlers={Exception: fault}, routes=health_routes(deps))
+        server = Server(_config(Observed(inside, clock=deps.clock, ids=deps.ids), 64))
+        answering = asyncio.create_task(server.serve(sockets=[listening]), name="health")
+        try:
+            await app.work_until_signal(deps)
+        finally:
+            server.should_exit = True
+            await answering
+
+
+def _config(application: ASGIApp, connections: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=bounded(Bounds(connections=connections)),
         log_config=None,
         access_log=False,
         server_header=False,
-        lifespan="on",
+        lifespan="auto",
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=65,
     )
-    server = Server(config)
+
+
+async def _serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
+    server = Server(_config(web(deps), most_connections(deps.settings.server.connections)))
     background = asyncio.create_task(work(deps), name="work") if with_work else None
     serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -19,10 +20,12 @@ __all__ = [
     "BoxSettings",
     "CommandSettings",
     "DatabaseSettings",
+    "LogSettings",
     "RepoSettings",
     "RiftSettings",
     "ServerSettings",
     "TaskSettings",
+    "TelemetrySettings",
 ]
 
 NO_TIME = timedelta(0)
@@ -55,6 +58,19 @@ def is_loopback(host: str) -> bool:
 def _database_url(value: str) -> str:
     if urlsplit(value).scheme not in ("postgres", "postgresql"):
         raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
+    return value
+
+
+def _collector(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+        raise ValueError("the address of a collector, as http://127.0.0.1:4318")
+    return value.strip()
+
+
+def _secret(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", value):
+        raise ValueError("at least 20 letters, digits, - and _, drawn by chance")
     return value
 
 
@@ -181,6 +197,31 @@ class RepoSettings(Section):
     )
 
 
+class LogSettings(Section):
+    format: Literal["auto", "console", "json"] = Field(
+        default="auto",
+        description="How log lines look: `console`, `json`, or `auto`, which is JSON but on a terminal.",
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning", description="From which level on lines are written; `rift -v` means info."
+    )
+
+
+class TelemetrySettings(Section):
+    otlp_endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+        default=None,
+        description="Where traces go: an OpenTelemetry collector, as http://127.0.0.1:4318 (OTLP over HTTP).",
+    )
+    metrics_token: Annotated[str, AfterValidator(_secret)] | None = Field(
+        default=None, repr=False,
+        description="The bearer token with which /metrics may be read from anywhere; without it, from this machine.",
+    )  # fmt: skip
+    worker_port: int | None = Field(
+        default=None, ge=1, le=65535,
+        description="The port of loopback on which `rift worker` answers /metrics, /healthz and /readyz; none without.",
+    )  # fmt: skip
+
+
 class RiftSettings(Settings):
     """All of Rift's settings. `RiftSettings()` is the defaults; `keel.settings.load` reads them."""
 
@@ -193,6 +234,8 @@ class RiftSettings(Settings):
     commands: CommandSettings = CommandSettings()
     repos: RepoSettings = RepoSettings()
     audit: AuditSettings = AuditSettings()
+    log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     def contradictions(self) -> Iterator[str]:
         if self.database.owner_url and not self.database.url:

@@ -182,6 +182,15 @@ def past(
     return begun.place
 
 
+def begin(name: str, kind: Kind, parent: Place | None, since: datetime, **facts: Fact) -> Span:
+    """A span that the caller ends, under a place or at the root of a trace; it becomes nobody's current one."""
+    if _recorder is None:
+        return _NOBODY
+    begun = _recorder.begin("", name, kind, parent, since)
+    begun.set(_named(facts))
+    return Span(begun)
+
+
 @contextmanager
 def _spanning(
     recorder: Recorder, name: str, kind: Kind, parent: Place | None, since: datetime | None, facts: Mapping[str, Fact]

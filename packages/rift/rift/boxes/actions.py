@@ -10,6 +10,7 @@ import structlog
 from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
+from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
 from rift.boxes.decide import Cold, Park, decide_cold, decide_pick, decide_suspend, decide_warm
@@ -57,7 +58,7 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
 
     Returns the box as it is then: `running`, still `starting`, or `failed` with the whole reason.
     """
-    deadline = Deadline(deps.clock, NEW_BOX_WAITS)
+    deadline, began = Deadline(deps.clock, NEW_BOX_WAITS), deps.clock.now()
     async with audited(deps, act) as (tx, row):
         held = await tasks.admit(tx, deps, row, act.caller, task)
         if isinstance(held, Refusal):
@@ -70,7 +71,11 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
             return row.said(box)
         row.box = box
         await repos.pool_moved(tx, head.repo.id, head.ref)
-    return await _until_up(deps, box, deadline, progress)
+    made = await _until_up(deps, box, deadline, progress)
+    if made.state == "running":
+        start = "warm" if made.created_at < began else "cold"
+        meters.CLAIM_SECONDS.labels(start).observe(deadline.seconds - deadline.left())
+    return made
 
 
 async def _claim(tx: Tx, deps: Deps, caller: Caller, task: str, head: WatchedHead) -> str | Refusal:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
-import structlog
 import typer
 
+from keel.telemetry import logs
 from rift.cli import audit, people, repos, system
+from rift.secrecy import for_logs
+
+LEVEL = "Rift__Log__Level"
 
 app = typer.Typer(
     name="rift",
@@ -29,22 +33,6 @@ app.add_typer(repos.app, name="repo")
 app.add_typer(audit.app, name="audit")
 
 
-_DATABASE_AWAY = frozenset({"OperationalError", "AdminShutdown", "CrashShutdown", "PoolTimeout", "ConnectorException"})
-"""By name, as importing their modules would slow every --help."""
-
-
-class _Logs(logging.Formatter):
-    """Libraries' own log lines. That the database is away is said in a line; a traceback would not say where."""
-
-    def formatException(self, ei: Any) -> str:
-        error: BaseException | None = ei[1]
-        while error is not None:
-            if type(error).__name__ in _DATABASE_AWAY:
-                return f"the database is away: {str(error).strip().partition(chr(10))[0]}"
-            error = error.__cause__ or error.__context__
-        return super().formatException(ei)
-
-
 @app.callback()
 def everywhere(
     verbose: Annotated[
@@ -52,23 +40,11 @@ def everywhere(
     ] = False,
 ) -> None:
     """Disposable boxes for coding agents, grouped into leased tasks, over MCP."""
-    level = logging.INFO if verbose else logging.WARNING
-    logs = logging.StreamHandler(sys.stderr)
-    logs.setFormatter(_Logs("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[logs])
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # A traceback without the values of its variables: they may be secrets.
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
-        ],
-    )
+    if verbose:  # the setting, in another word: what this process starts reads it too
+        for name in [name for name in os.environ if name.lower() == LEVEL.lower()]:
+            del os.environ[name]
+        os.environ[LEVEL] = "info"
+    logs.configure("console", "info" if verbose else "warning", for_logs)  # what serves goes by all its settings
 
 
 def main() -> None:

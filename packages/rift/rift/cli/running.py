@@ -69,7 +69,7 @@ def worker(place: Place) -> None:
     async def main() -> None:
         async with _connected(place) as deps:
             say([f"Rift works in the background for {place.data}; Ctrl-C stops it."])
-            await app.work_until_signal(deps)
+            await serving.work_until_signal(deps)
         say(["The worker has stopped."])
 
     with place.held_as_worker():

@@ -11,14 +11,15 @@ from datetime import datetime, timedelta
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.signals import Subscription
+from rift import meters
 from rift.audit import Act, audited, refuse
 from rift.boxes import actions as boxes
 from rift.boxes.actions import Progress
 from rift.boxes.decide import decide_command
 from rift.boxes.refusals import full
 from rift.commands import refusals, store
-from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, share
-from rift.commands.model import Answer, Command, CommandId, End, Handed, Kind, Piece, Report, Told, Work
+from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, outcome, share
+from rift.commands.model import Answer, Command, CommandId, End, Ended, Handed, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import COMMANDS_KEPT, FILE_SECONDS, TAKE_WITHIN
@@ -190,7 +191,11 @@ async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, to
 
 async def ended(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, end: End) -> bool:
     """An agent tells a command's end; the first telling counts. False when that agent is over."""
-    return await store.finish(tx, box, incarnation, token, end, deps.clock.now())
+    done = await store.finish(tx, box, incarnation, token, end, deps.clock.now())
+    if isinstance(done, Ended):
+        meters.COMMANDS.labels(done.kind, outcome(end)).inc()
+        meters.QUEUED_SECONDS.labels(done.kind).observe((done.claimed_at - done.created_at).total_seconds())
+    return bool(done)
 
 
 async def answered(tx: Tx, id: str, box: str, first: int, size: int | None, data: bytes) -> None:

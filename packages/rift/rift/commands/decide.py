@@ -8,7 +8,7 @@ from typing import Literal
 
 from keel.refusal import Refusal
 from rift.commands import refusals
-from rift.commands.model import Answer, Command, CommandId, Piece, Report
+from rift.commands.model import Answer, Command, CommandId, End, Piece, Report
 from rift.names import COMMAND_BYTES, OUTPUT_BYTES, WRITE_BYTES
 
 REPLACEMENT = "\ufffd"
@@ -39,6 +39,16 @@ class AskBox:
 
 Reach = Literal["awake", "parked", "silent", "gone"]
 """Whether the box can be asked for bytes now."""
+
+
+def outcome(end: End) -> str:
+    """A word of a closed list for how a command ended, for counting."""
+    if not end.ran:
+        return "unrun"
+    for word, begins in (("timeout", "timeout:"), ("stopped", "stopped by"), ("killed", "killed by")):
+        if end.reason is not None and end.reason.startswith(begins):
+            return word
+    return "no_exit" if end.exit is None else "ok" if end.exit == 0 else "failed"
 
 
 def decide_report(id: CommandId, command: Command | None, silent: bool) -> Report:

@@ -137,6 +137,16 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A command as its end was recorded: its kind, when it came and when its agent took it."""
+
+    n: int
+    kind: Kind
+    created_at: datetime
+    claimed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Handed:
     """Bytes that an agent handed over: from `first` on, of an output of `size` bytes so far (None: it has none)."""
 

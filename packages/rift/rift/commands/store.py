@@ -8,7 +8,7 @@ from typing import Any
 
 from keel.db import Tx
 from rift.boxes.model import State
-from rift.commands.model import Command, End, Handed, Told
+from rift.commands.model import Command, End, Ended, Handed, Told
 from rift.names import OPEN_COMMANDS, TAILS_KEPT
 
 _COMMAND = """
@@ -171,10 +171,10 @@ async def claim(
     )
 
 
-async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: End, now: datetime) -> bool:
+async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: End, now: datetime) -> Ended | bool:
     """The one terminal status of a command, told by the incarnation that owns it; who waits is woken.
 
-    False when that agent is over. Telling it again changes no command. The box was in use until now.
+    False when that agent is over; True when it was told before, which changes no command. The box was in use until now.
     """
     row = await tx.row(
         """
@@ -190,13 +190,13 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
                                 tail = CASE WHEN n > agent.next_command - 1 - %(kept)s THEN %(tail)s::bytea END
             FROM agent
             WHERE box = agent.id AND n = %(n)s AND state = 'claimed' AND incarnation = %(incarnation)s
-            RETURNING n
+            RETURNING n, kind, created_at, claimed_at
         ), forgotten AS (
             UPDATE commands SET tail = NULL FROM agent, done
             WHERE box = agent.id AND commands.n <= agent.next_command - 1 - %(kept)s AND tail IS NOT NULL
               AND commands.n <> done.n
         )
-        SELECT agent.id, pg_notify('keel', 'command:' || agent.id || '.' || done.n)
+        SELECT done.*, pg_notify('keel', 'command:' || agent.id || '.' || done.n)
         FROM agent LEFT JOIN done ON true
         """,
         {
@@ -214,7 +214,9 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
             "kept": TAILS_KEPT,
         },
     )
-    return row is not None
+    if row is None or row["n"] is None:
+        return row is not None
+    return Ended(row["n"], row["kind"], row["created_at"], row["claimed_at"])
 
 
 async def ask(tx: Tx, id: str, box: str, n: int, from_byte: int, at_most: int, now: datetime) -> None:

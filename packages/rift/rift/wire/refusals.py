@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
-from keel.ids import ALPHABET
-from keel.refusal import YOUR_HANDLE, Ask, Call, Mend, Refusal, Retry, Stop, kind
-from rift.names import BEARER_PREFIX, TASK_PREFIX
+from keel.refusal import Ask, Call, Mend, Refusal, Retry, Stop, kind
+from rift.secrecy import without_secrets
 
 META_KEY = "rift/refusal"
 """Where an MCP result carries the code and the mends for programs."""
@@ -26,22 +24,6 @@ LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """Line breaks that JSON allows inside a string as they are."""
 
 NOT_FOUND = frozenset({"task_unknown", "vm_unknown", "no_such_repository", "no_such_org"})
-HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
-"""What a handle looks like."""
-TOKEN = re.compile(rf"{BEARER_PREFIX}[\w-]{{32,}}")
-"""What a bearer token looks like, cut short for showing too."""
-
-
-CREDENTIALS = re.compile(
-    r"(?<=://)[^\s/?#@:\"'<>]*:[^\s/?#@\"'<>]*(?=@)|(?<=http://)[^\s/?#@\"'<>]+(?=@)|(?<=https://)[^\s/?#@\"'<>]+(?=@)"
-)
-"""User and password in an address; in one of http also a name alone, which is a token there."""
-
-
-def without_secrets(text: str) -> str:
-    """The text with a placeholder where a handle, a token or an address's password stood, in whatever argument."""
-    text = CREDENTIALS.sub("<your credentials>", text)
-    return TOKEN.sub("<your token>", HANDLE.sub(YOUR_HANDLE, text))
 
 
 def call_text(tool: str, arguments: Mapping[str, object]) -> str:

@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from keel.telemetry import logs
+from rift import meters
 from rift.agents import actions
 from rift.agents.model import WHYS, Agent, Event, Failed, Refused, Up
 from rift.commands.model import End, Told
@@ -78,7 +80,7 @@ def _door(
     async def door(request: Request) -> Response:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
-            return JSONResponse({"error": "an agent's bearer token is needed"}, 401)
+            return _error("an agent's bearer token is needed", 401)
         agent = Agent(_text(request.path_params["box"]), request.path_params["incarnation"], token)
         try:
             if _large(request) and not await actions.known(deps, agent):
@@ -87,9 +89,12 @@ def _door(
             if not isinstance(body, dict):
                 raise Malformed("the body is an object")
             answer = handle(agent, body)
-            response: Response = await (_while_heard(request, answer) if parks else answer)
+            if parks:
+                with meters.POLLS.track_inprogress():
+                    return await _while_heard(request, answer)
+            response: Response = await answer
         except (Malformed, ValueError, TypeError, LookupError, RecursionError) as error:
-            return JSONResponse({"error": str(error)[:200] or "the body is out of shape"}, 400)
+            return _error(str(error)[:200] or "the body is out of shape", 400)
         return response
 
     return door
@@ -129,7 +134,11 @@ async def _body(request: Request) -> bytes:
 
 
 def _over() -> Response:
-    return JSONResponse({"error": "this box, or this start of its agent, is over"}, 410)
+    return _error("this box, or this start of its agent, is over", 410)
+
+
+def _error(text: str, status: int) -> Response:
+    return JSONResponse({"error": text, "request": logs.request_id()}, status)
 
 
 def _told(body: Mapping[str, Any]) -> Told:

@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 from keel import refusal
 from keel.refusal import YOUR_HANDLE, Refusal
+from rift.secrecy import without_secrets
 from rift.wire.mcp.tool import Schema, Tool
-from rift.wire.refusals import bad_arguments, without_secrets
+from rift.wire.refusals import bad_arguments
 
 CLIENT_EXTRAS = frozenset({"task_progress"})
 """Arguments that some clients add to every call for themselves."""

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keel.telemetry import logs
 from rift.people.model import Caller
 from rift.settings import is_loopback
 from rift.wire.mcp.budget import Budget
@@ -206,7 +207,10 @@ def error_response(
     status: int, message: str, headers: Mapping[str, str] | None = None, *, code: int = -32600
 ) -> Response:
     """An HTTP error whose body is a JSON-RPC error, which clients show."""
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    error: dict[str, object] = {"code": code, "message": message}
+    if request := logs.request_id():
+        error["data"] = {"request": request}  # finds what the log says of it
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
     return Response(json.dumps(body), status, headers, "application/json")
 
 

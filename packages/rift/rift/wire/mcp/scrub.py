@@ -7,7 +7,7 @@ from typing import Any
 
 from rift.audit import Act
 from rift.people.model import Caller
-from rift.wire.refusals import without_secrets
+from rift.secrecy import without_secrets
 
 LEFT_OUT = frozenset({"task", "content"})
 """A handle (its task stands in a column of its own), and what goes into a file."""

@@ -45,16 +45,19 @@ from starlette.types import Receive, Scope, Send
 from keel.clock import Clock
 from keel.ids import Ids
 from keel.refusal import Ask, Mend, Refusal, Retry, Stop
+from rift import meters
 from rift.audit import Act
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.people.model import Caller
+from rift.secrecy import without_secrets
 from rift.wire.mcp.arguments import read_arguments
 from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response, replay
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import internal_error, no_answer, refusal_result, unknown_tool, without_secrets
+from rift.wire.observed import observed_call
+from rift.wire.refusals import internal_error, no_answer, refusal_result, unknown_tool
 
 log = structlog.get_logger()
 
@@ -183,27 +186,42 @@ class McpServer:
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         started = self._clock.monotonic()
         tool = self._registry.get(params.name)
-        caller: Caller = cast(Request, context.request).scope[CALLER_KEY]
+        scope = cast(Request, context.request).scope
         if tool is None:
             unknown = unknown_tool(Stop(), hint=self._unknown(params.name))
             with _logged("tools/call"):
+                caller: Caller = scope[CALLER_KEY]
                 await self._refused(scrubbed(caller, "tools/call", {"name": params.name}, started), unknown)
             raise MCPError(INVALID_PARAMS, unknown.sentence)
+        with (
+            observed_call(scope, tool.name, context.params, self._ids) as (request, span),
+            meters.CALLS_OPEN.track_inprogress(),
+        ):
+            said = await self._answer(context, params, tool, scope[CALLER_KEY], started, request)
+            code = said.code if isinstance(said, Refusal) else None
+            meters.answered(tool.name, code, self._clock.monotonic() - started)
+            span.say(outcome=code or "ok")
+        return _result(said)
+
+    async def _answer(
+        self, context: Context, params: CallToolRequestParams, tool: Tool, caller: Caller, started: float, request: str
+    ) -> Answer | Refusal:
+        """What the tool says, or why it was not asked."""
         raw = (context.params or {}).get(RAW_ARGUMENTS, params.arguments)
         arguments = read_arguments(tool, raw)
         if isinstance(arguments, Refusal):
             with _logged(tool.name):
                 await self._refused(scrubbed(caller, tool.name, {}, started), arguments)
-            return refusal_result(arguments)
+            return arguments
         report = _Report(context, self._clock, started)
         call = Call(
             deps=self._deps,
             act=scrubbed(caller, tool.name, arguments, started),
-            request=f"r-{self._ids.hex(12)}",
+            request=request,
             deadline=Deadline(self._clock, tool.budget),
             progress=report.say,
         )
-        return _result(await self._finish(tool, call, arguments, report))
+        return await self._finish(tool, call, arguments, report)
 
     async def _finish(self, tool: Tool, call: Call, arguments: Mapping[str, Any], report: _Report) -> Answer | Refusal:
         """Run the tool beside the request, so that a client that hangs up does not stop what has begun."""
@@ -214,7 +232,7 @@ class McpServer:
             while not running.done():
                 left = call.deadline.started + tool.budget + self._grace - self._clock.monotonic()
                 if left <= 0:
-                    log.error("mcp.no_answer", request=call.request, tool=tool.name, seconds=tool.budget)
+                    log.error("mcp.no_answer", tool=tool.name, seconds=tool.budget)
                     call.gone.set()
                     return no_answer(_mend(tool), tool=tool.name, seconds=round(tool.budget), request=call.request)
                 await report.wait(running, min(self._tick, left))
@@ -278,7 +296,7 @@ async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer |
         return await tool.run(call, arguments)
     except Exception:  # noqa: BLE001 - whatever it is, the client learns an id and the log the rest
         trace = without_secrets(traceback.format_exc())  # as text: a renderer of frames would show their locals
-        log.error("mcp.tool_failed", request=call.request, tool=tool.name, user=call.caller.user, trace=trace)
+        log.error("mcp.tool_failed", tool=tool.name, user=call.caller.user, trace=trace)
         return internal_error(_mend(tool), request=call.request)
 
 

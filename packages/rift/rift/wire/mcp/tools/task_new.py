@@ -7,12 +7,12 @@ from typing import Any
 
 from keel.refusal import YOUR_HANDLE, Refusal
 from keel.refusal import Call as CallMend
+from rift.secrecy import without_secrets
 from rift.tasks import actions
 from rift.times import span
 from rift.wire.mcp import schemas
 from rift.wire.mcp.render import lines, next_line, quoted
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import without_secrets
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:

@@ -1,0 +1,96 @@
+"""How boxes, commands, pools and the queue stand, over all nouns at once: one statement that only reads and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from keel.db import Tx
+
+POOLS_MOST = 100
+"""So many pools are told one by one, the oldest watches first; the others as one."""
+OTHERS = "(others)"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One number: of what, and which of them (as `boxes`, `running`, `warm`)."""
+
+    what: str
+    one: str
+    two: str
+    n: float
+
+
+async def counts(tx: Tx, unheard_before: datetime) -> list[Count]:
+    """Every number there is. Each part reads an index of what is alive, never the whole history."""
+    return await tx.all(
+        Count,
+        """
+        SELECT 'boxes' AS what, state AS one, CASE WHEN task IS NULL THEN 'warm' ELSE 'task' END AS two,
+               count(*)::float AS n
+        FROM boxes WHERE state <> 'destroyed' GROUP BY 2, 3
+        UNION ALL
+        SELECT 'unheard', '', '', count(*) FROM boxes WHERE state = 'running' AND seen_at < %(unheard)s
+        UNION ALL
+        SELECT 'commands', kind, state, count(*) FROM commands WHERE state IN ('queued', 'claimed') GROUP BY 2, 3
+        UNION ALL
+        SELECT 'tasks', '', '', count(*) FROM tasks WHERE status = 'open'
+        UNION ALL
+        SELECT 'jobs', status::text, '', count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 2
+        UNION ALL
+        SELECT 'workers', '', '', count(*) FROM procrastinate_workers
+        """,
+        {"unheard": unheard_before},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A watched ref: its repository as OWNER/NAME, how many warm boxes it wants, and how many run at its head."""
+
+    repository: str
+    ref: str
+    wanted: int
+    ready: int
+
+
+async def pools(tx: Tx) -> list[Pool]:
+    """The pools, `POOLS_MOST` of them and the sum of all others."""
+    return await tx.all(
+        Pool,
+        """
+        WITH ranked AS (
+            SELECT r.owner || '/' || r.name AS repository, w.ref, w.warm,
+                   (SELECT count(*) FROM boxes b JOIN heads h ON h.repo = b.repo AND h.ref = b.ref
+                    WHERE b.repo = w.repo AND b.ref = w.ref AND b.commit = h.commit
+                      AND b.task IS NULL AND b.state = 'running') AS ready,
+                   row_number() OVER (ORDER BY w.created_at, w.repo, w.ref) <= %(most)s AS told
+            FROM watches w JOIN repos r ON r.id = w.repo
+        )
+        SELECT CASE WHEN told THEN repository ELSE %(others)s END AS repository,
+               CASE WHEN told THEN ref ELSE %(others)s END AS ref,
+               sum(warm)::int AS wanted, sum(ready)::int AS ready
+        FROM ranked GROUP BY 1, 2
+        """,
+        {"most": POOLS_MOST, "others": OTHERS},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The step of the schema, and how long ago a worker was heard, in seconds; None for never."""
+
+    step: str | None
+    worker_age: float | None
+
+
+async def standing(tx: Tx) -> Standing | None:
+    """What readiness asks of the database."""
+    return await tx.one(
+        Standing,
+        """
+        SELECT (SELECT version_num FROM alembic_version) AS step,
+               (SELECT extract(epoch FROM now() - max(last_heartbeat))::float FROM procrastinate_workers) AS worker_age
+        """,
+    )
