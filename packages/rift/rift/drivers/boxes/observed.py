@@ -8,7 +8,7 @@ from typing import TypeVar
 from keel.clock import Clock
 from keel.telemetry import tracing
 from rift import meters
-from rift.drivers.boxes.protocol import BoxDriver, BoxSpec, Presence, Started
+from rift.drivers.boxes.protocol import BoxDriver, BoxSpec, HostRoom, Presence, Started
 
 Result = TypeVar("Result")
 
@@ -52,6 +52,10 @@ class ObservedBoxes:
     async def inventory(self) -> list[str]:
         """As the driver within."""
         return await self._within.inventory()
+
+    async def room(self) -> HostRoom:
+        """As the driver within."""
+        return await self._within.room()
 
     async def _timed(self, work: str, box: str, doing: Awaitable[Result]) -> Result:
         began, outcome = self._clock.monotonic(), "failed"
