@@ -148,7 +148,7 @@ def _config(application: ASGIApp, connections: int) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        lifespan="auto",
+        lifespan="on",
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=65,
     )
