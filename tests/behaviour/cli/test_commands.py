@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.behaviour.cli.systems import SAMPLE, Running, Told, folder, free_port, processes, rift, system
 
+from keel.testing import eventually
 from rift.drivers.boxes.local.opening import Lack, find_opening
 
 
@@ -127,6 +128,9 @@ def test_people_are_listed_and_rift_data_names_the_system_too(up: Running) -> No
         ("repo add sample/hello /tmp", "sample/hello", "rift repo sync sample/hello"),
         ("repo sync acme/nope", "This Rift has no repository acme/nope.", "rift repo ls"),
         ("repo network acme/nope --allow a.example.com", "This Rift has no repository acme/nope.", "rift repo ls"),
+        ("repo limits acme/nope --memory 1GiB", "This Rift has no repository acme/nope.", "rift repo ls"),
+        ("repo limits sample/hello --memory 8GB", "8GB cannot be the limit --memory", "rift repo limits sample/hello"),
+        ("repo limits sample/hello --processes 1", "it is 16 to 4,194,304.", "rift repo limits sample/hello"),
         ("repo network sample/hello --allow http://x/", "http://x/ is not a host", "rift repo network sample/hello"),
     ],
 )
@@ -187,6 +191,42 @@ async def test_an_added_host_reaches_the_next_box_and_none_means_none(up: Runnin
     assert rift("repo", "network", SAMPLE, "--json", "--data", up.data).json["reached"] == ["*"]
     back = rift("repo", "network", SAMPLE, "--mode", "proxy", "--json", "--data", up.data).json
     assert back["added"] == ["*.example.org"]
+
+
+async def test_a_repositorys_limits_reach_the_next_box_and_are_told_where_they_are_met(up: Running) -> None:
+    shown = rift("repo", "limits", SAMPLE, "--data", up.data).out
+    assert shown == (
+        f"A box of {SAMPLE} may use: memory 4 GiB, processes 1,024, disk 20 GiB, cpu shares 1,024, open files 65,536.\n"
+    )
+    told = rift("repo", "limits", SAMPLE, "--open-files", "120", "--memory", "1.5GiB", "--data", up.data)
+    assert "memory 1.5 GiB (its own)" in told.out
+    assert "warm ones are made anew" in told.out
+    again = rift("repo", "limits", SAMPLE, "--open-files", "120", "--data", up.data)
+    assert "made anew" not in again.out
+
+    held: list[str] = []
+
+    async def renewed() -> bool:
+        held[:] = await up.take()
+        settings = json.loads((up.data / "boxes" / held[1] / "agent.json").read_text())
+        if settings["limits"]["open_files"]["value"] == 120:
+            return True
+        await up.call("rift_task_close", task=held[0])
+        return False
+
+    await eventually(renewed, within=60, every=0.5)
+    task, box = held
+    many = "python3 -c 'f = [open(\"/dev/null\") for _ in range(200)]'"
+    text, said = await up.call("rift_bash", task=task, vm=box, command=many, timeout=30, block_for=30)
+    reason = (
+        "its output says 'Too many open files': a process of this VM may open 120 "
+        f"(rift repo limits {SAMPLE} --open-files)"
+    )
+    assert (said["exit"], said["reason"]) == (1, reason)
+    assert reason in text
+    await up.call("rift_task_close", task=task)
+    back = rift("repo", "limits", SAMPLE, "--default", "--json", "--data", up.data).json
+    assert (back["open_files"], back["memory"], back["own"]) == (65_536, 4 * 2**30, [])
 
 
 def test_migrate_says_the_step_and_a_second_time_the_same(up: Running) -> None:

@@ -31,8 +31,8 @@ async def test_a_host_that_can_have_boxes_is_well_in_every_point(data: Path) -> 
     assert [check for check in checks if not check.ok] == []
     names = [check.name for check in checks]
     assert names == [
-        *("git", "user namespaces", "apparmor", "data folder", "python", "bubblewrap", "overlay", "parking"),
-        *("open network", "disk"),
+        *("git", "user namespaces", "apparmor", "data folder", "python", "bubblewrap", "overlay"),
+        *("parking", "limits", "open network", "disk"),
     ]
     for check in checks:
         assert check.sentence.endswith(".")

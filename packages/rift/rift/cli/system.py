@@ -121,8 +121,8 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     else:
         for check in checks:
             print(f"{'ok  ' if check.ok else 'NO  '} {check.name}: {check.sentence}")
-            if not check.ok and check.mend:
-                print(f"       mend: {check.mend}")
+            if check.mend:
+                print(f"       {'better' if check.ok else 'mend'}: {check.mend}")
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
 
 

@@ -32,13 +32,15 @@ class Plan:
 
     `v1`: by controller, the group below which ours stand. `v2`: the same for the tree of version 2, None where there
     is none that we may write to, with the controllers it offers there. `crowded`: processes are in the group `v2`
-    itself and have to move into one beside ours first. `why`: a sentence where nothing can be had.
+    itself and have to move into one beside ours first. `mounted`: there are some, of whatever use to us. `why`: a
+    sentence's part where nothing can be had.
     """
 
     v1: Mapping[str, Path] = field(default_factory=dict[str, Path])
     v2: Path | None = None
     v2_controllers: frozenset[str] = frozenset()
     crowded: bool = False
+    mounted: bool = False
     why: str = ""
 
     def holds(self, controller: str) -> bool:
@@ -102,7 +104,7 @@ def plan(mountinfo: str, own_text: str, *, root: bool, systemd: bool) -> Plan:
                 # The one group that may have both processes and groups is the very top one, which has no type.
                 crowded = (group / "cgroup.type").exists()
     why = "" if v1 or v2 else _why(trees, root=root)
-    return Plan(v1, v2, offered, crowded, why)
+    return Plan(v1, v2, offered, crowded, bool(trees), why)
 
 
 def _delegated(tree: Mounted, own: str | None, *, systemd: bool) -> Path | None:
@@ -148,3 +150,8 @@ def text_of(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
+
+
+def has_systemd() -> bool:
+    """Whether systemd keeps this host's groups."""
+    return Path("/run/systemd/system").is_dir()

@@ -10,13 +10,16 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from rift.drivers.boxes.local.cgroups import Plan, has_systemd
 from rift.drivers.boxes.local.config import LocalConfig
+from rift.drivers.boxes.local.limits import held
 from rift.drivers.boxes.local.opening import Lack, find_opening
 from rift.drivers.boxes.local.places import as_root, check_uids, closed_parent, make_data
 from rift.drivers.boxes.local.runtime import BoxPython, Trial, candidates, find_python, install
 from rift.drivers.boxes.protocol import DriverError
 
 OLDEST_GIT = (2, 30)
+NAMED = {"memory": "memory", "processes": "processes", "cpu_shares": "the share of the CPU"}
 LOW_DISK = 10 * 1024**3
 
 
@@ -33,7 +36,7 @@ async def check_host(config: LocalConfig) -> list[Check]:
     """Every finding, in the order in which a person should mend them. Makes the data folder, and real jails in it."""
     checks = [await asyncio.to_thread(check_git), await asyncio.to_thread(_userns), await asyncio.to_thread(_apparmor)]
     checks += await _jails(config)
-    checks += [await asyncio.to_thread(check) for check in (_freezer, check_opening)]
+    checks.append(await asyncio.to_thread(check_opening))
     checks.append(await asyncio.to_thread(_disk, config.data))
     return checks
 
@@ -66,6 +69,7 @@ async def _bwrap(config: LocalConfig, python: BoxPython) -> list[Check]:
         mend = _userns().mend or _apparmor().mend or "sudo apt install bubblewrap"
         return [Check("bubblewrap", False, error.reason, mend)]
     overlay = await trial.overlay_works(bwrap)
+    plan = (await trial.working_groups()).plan
     return [
         Check("bubblewrap", True, f"{bwrap} makes jails, with a network and a process table of their own."),
         Check(
@@ -76,6 +80,8 @@ async def _bwrap(config: LocalConfig, python: BoxPython) -> list[Check]:
             else "Overlay mounts do not work here (an older kernel, or the data folder's file system): "
             "/usr and /opt are read-only in boxes.",
         ),
+        Check("parking", True, "Boxes are parked by stopping their processes."),
+        limits_check(plan, os.uname().release, root=as_root(), systemd=has_systemd()),
     ]
 
 
@@ -128,19 +134,30 @@ def _apparmor() -> Check:
     return Check(name, True, "AppArmor does not restrict user namespaces.")
 
 
-def _freezer() -> Check:
-    """What parks a box, and which kind of cgroups there is. Never a failure: stopping processes works everywhere."""
-    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        kind = "of version 2"
-    elif Path("/sys/fs/cgroup/unified/cgroup.procs").exists():
-        kind = "of version 1 with a version 2 tree beside them"
-    elif Path("/sys/fs/cgroup/freezer").exists():
-        kind = "of version 1"
-    else:
-        kind = "absent"
-    return Check(
-        "parking", True, f"Boxes are parked by stopping their processes; cgroups, not needed for it, are {kind}."
-    )
+def limits_check(plan: Plan, release: str, *, root: bool, systemd: bool) -> Check:
+    """What holds boxes' limits here, what nothing holds, and the command that has more of them held.
+
+    Never a failure: boxes work without, and every host holds some.
+    """
+    by = held(plan, release, own_user=root)
+    groups = [NAMED[name] for name in NAMED if by[name] == "cgroup"]
+    each = [NAMED[name] for name in ("memory", "processes") if by[name] == "rlimit"]
+    told = [f"By cgroups: {', '.join(groups)}." if groups else f"Not by cgroups: {plan.why or 'they lack the means'}."]
+    if "memory" in each:
+        told.append("Memory is limited for each process, not for the sum of a box's.")
+    if "processes" in each:
+        told.append("Processes are limited by a resource limit.")
+    if not by["processes"]:
+        told.append("Processes are not limited: before Linux 5.14 that would count all of yours.")
+    if by["cpu_shares"] != "cgroup":
+        told.append("The CPU is shared by niceness.")
+    told.append("Open files and the size of one file are limited by resource limits, the disk's sum by the agent.")
+    mend = None
+    if by["memory"] != "cgroup" and not root and systemd:
+        mend = "systemd-run --user --scope -p Delegate=yes rift up"
+    elif by["memory"] != "cgroup" and root and not plan.v1 and plan.v2 is None:
+        mend = "mount -o remount,rw /sys/fs/cgroup" if plan.mounted else "mount -t cgroup2 none /sys/fs/cgroup"
+    return Check("limits", True, " ".join(told), mend)
 
 
 def check_opening() -> Check:

@@ -257,7 +257,7 @@ def _job(
         for name in mounts.LAYERED:
             folders += [f"layers/{name}/upper", f"layers/{name}/work"]
         folders += [f"layers/usr/upper/local/{name}" for name in mounts.USR_LOCAL]
-    held = limits.held(host.groups, os.uname().release, own_user=box.uid is not None)
+    held = limits.held(host.groups.plan, os.uname().release, own_user=box.uid is not None)
     settings = {
         "box": spec.box,
         "incarnation": spec.incarnation,

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rift.drivers.boxes.local.cgroups import MAIN, Plan, plan, text_of, words_of
+from rift.drivers.boxes.local.cgroups import MAIN, Plan, has_systemd, plan, text_of, words_of
 from rift.drivers.boxes.protocol import DriverError, Limits
 
 BOX = "box-"
@@ -159,7 +159,7 @@ def find(data: Path) -> Groups:
         text_of(proc / "mountinfo"),
         text_of(proc / "cgroup"),
         root=os.geteuid() == 0,
-        systemd=Path("/run/systemd/system").is_dir(),
+        systemd=has_systemd(),
     )
     return Groups(found, data)
 

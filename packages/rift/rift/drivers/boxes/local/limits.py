@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, Literal
 
-from rift.drivers.boxes.local.groups import Groups
+from rift.drivers.boxes.local.cgroups import Plan
 from rift.drivers.boxes.protocol import BoxSpec, Limits
 
 Held = Literal["cgroup", "rlimit", "watch", ""]
@@ -25,14 +25,14 @@ NICE = 5
 """How far boxes step back where no cgroup shares the CPU: the server and the agents must be able to answer."""
 
 
-def held(groups: Groups, release: str, *, own_user: bool) -> dict[str, Held]:
+def held(plan: Plan, release: str, *, own_user: bool) -> dict[str, Held]:
     """What holds each limit here. `release` is the kernel's; `own_user`: each box has a host user of its own."""
     apart = own_user or kernel(release) >= COUNTED_APART
     return {
-        "memory": "cgroup" if groups.holds("memory") else "rlimit",
-        "processes": "cgroup" if groups.holds("pids") else "rlimit" if apart else "",
+        "memory": "cgroup" if plan.holds("memory") else "rlimit",
+        "processes": "cgroup" if plan.holds("pids") else "rlimit" if apart else "",
         "disk": "watch",
-        "cpu_shares": "cgroup" if groups.holds("cpu") else "rlimit",
+        "cpu_shares": "cgroup" if plan.holds("cpu") else "rlimit",
         "open_files": "rlimit",
     }
 
