@@ -94,8 +94,8 @@ class Causes:
         said = output.lower()
         for words, hint in (
             ("Too many open files", self._open_files),
-            ("No space left on device", self._space),
-            ("Disk quota exceeded", self._space),
+            ("No space left on device", self.space),
+            ("Disk quota exceeded", self.space),
             ("File too large", lambda: f"no file of this VM may be larger than the disk's limit: {self.disk_full()}"),
             ("Cannot allocate memory", lambda: self._by_rlimit("memory")),
             ("MemoryError", lambda: self._by_rlimit("memory")),
@@ -112,7 +112,8 @@ class Causes:
         limit = self._limits.get("open_files")
         return f"a process of this VM may open {limit.value:,} ({limit.setting})" if limit else ""
 
-    def _space(self) -> str:
+    def space(self) -> str:
+        """What may be full where a program was told that the disk is, or ""."""
         disk, memory = self._limits.get("disk"), self._limits.get("memory")
         if not disk or not memory:
             return ""

@@ -294,11 +294,13 @@ class Commands:
         found = self.causes.of_command(command.before, code, tail if code is not None else (reason or "").encode())
         if found and not command.cause and found[0].startswith(("killed", "disk full")):
             reason = None  # "killed by signal 9" is what the limit's sentence says better
+        if command.kind != "bash" and (reason or "").startswith("disk full"):
+            found.append(self.causes.space())
         if command.spool.full:
             found.append(f"disk full: the first {command.spool.first} bytes of the output were lost")
         if self.disk and self.disk.over() and not (reason or "").startswith("disk full"):
             found.append(f"{self._disk_full()}: delete something, or every command that writes will be ended")
-        return "; ".join([reason, *found] if reason else found) or None
+        return "; ".join(filter(None, [reason, *found])) or None
 
     def _file_outcome(self, command: Command, event: dict[str, Any]) -> None:
         """A read or write says in one line how it went; the bytes after it are the output."""

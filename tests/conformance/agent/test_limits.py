@@ -60,9 +60,11 @@ def test_every_process_has_the_limits_and_cannot_lift_them(small: Box, plane: Pl
     assert (code != 0, output.split()) == (True, ["150", "150", "0", str(64 << 10), "3"])
 
 
-def test_a_file_of_rift_write_also_stops_at_the_limit(small: Box, plane: Plane) -> None:
-    assert said(plane, "head -c 70M /dev/zero > big; stat -c %s big")[2].split()[-1] == str(64 * MIB)
-    assert said(plane, "rm big")[0] == 0
+def test_a_file_that_rift_write_has_no_room_for_says_what_may_be_full(small: Box, plane: Plane) -> None:
+    assert said(plane, "head -c 60M /dev/zero > /dev/shm/a; head -c 50M /dev/zero > /dev/shm/b")[0] == 1
+    ended = plane.ended(plane.order("write", path="/dev/shm/c", content="x" * 100_000))
+    assert ended["exit"] == 1
+    assert ended["reason"].startswith("disk full; this VM may hold 64 MiB (Rift:disk), its /dev/shm 100 MiB; ")
 
 
 def test_a_jails_own_memory_file_systems_are_bounded_or_closed(small: Box, plane: Plane) -> None:

@@ -151,7 +151,7 @@ def limits_check(plan: Plan, release: str, *, root: bool, systemd: bool) -> Chec
         told.append("Processes are not limited: before Linux 5.14 that would count all of yours.")
     if by["cpu_shares"] != "cgroup":
         told.append("The CPU is shared by niceness.")
-    told.append("Open files and the size of one file are limited by resource limits, the disk's sum by the agent.")
+    told.append("Resource limits hold open files and the size of one file, the agent the disk's sum.")
     mend = None
     if by["memory"] != "cgroup" and not root and systemd:
         mend = "systemd-run --user --scope -p Delegate=yes rift up"
