@@ -13,10 +13,12 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 from procrastinate import App, JobContext, PsycopgConnector
+from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.exceptions import UniqueViolation as QueueingLockTaken
 from procrastinate.jobs import Job, Status
-from psycopg import OperationalError
+from procrastinate.manager import JobManager
+from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import PoolTimeout
 
 from keel.db import Json, Tx, UniqueViolation
@@ -33,7 +35,9 @@ TRACE = "_trace"
 """The argument that carries the place in the trace of the call that deferred a job."""
 HEARTBEAT_SECONDS = 3.0
 DEAD_AFTER_SECONDS = 20.0
-"""A worker unheard for so long is dead: the jobs it was doing are queued again."""
+"""A worker unheard for so long is dead, whatever its session says: the jobs it was doing are queued again."""
+LOCKS = 0x6B65656C
+"""The class of the advisory locks that workers hold, one each, for as long as they live."""
 
 
 async def defer(
@@ -69,6 +73,47 @@ async def defer(
     return True
 
 
+class _Workers(JobManager):
+    """Registers a worker together with a lock of its own session, which ends with the process, however that ends.
+
+    So a worker that was killed is known at once, on whatever host it ran.
+    """
+
+    def __init__(self, connector: BaseConnector) -> None:
+        super().__init__(connector)
+        self.session: AsyncConnection[Any] | None = None
+        self.registered = asyncio.Event()
+
+    async def register_worker(self) -> int:
+        """The worker's row, which nobody sees before its lock is held."""
+        assert self.session is not None  # `Jobs` opened it
+        cursor = await self.session.execute(
+            "SELECT worker_id, pg_advisory_lock(%s, worker_id::int) FROM procrastinate_register_worker_v1()", [LOCKS]
+        )
+        row = await cursor.fetchone()
+        assert row is not None  # it is made by this statement
+        self.registered.set()
+        return int(row[0])
+
+    async def dead(self) -> list[int]:
+        """The workers whose session has ended."""
+        rows = await self.connector.execute_query_all_async(
+            """
+            SELECT id FROM procrastinate_workers WHERE id NOT IN (
+                SELECT objid::bigint FROM pg_locks
+                WHERE locktype = 'advisory' AND classid = %(locks)s::oid AND objsubid = 2
+                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+            """,
+            locks=LOCKS,
+        )
+        return [row["id"] for row in rows]
+
+    async def look(self) -> None:
+        """Have every worker look for jobs, as when one is queued: to queue one again tells nobody by itself."""
+        told = '{"type": "job_inserted", "job_id": 0}'
+        await self.connector.execute_query_async("SELECT pg_notify('procrastinate_any_queue_v1', %(told)s)", told=told)
+
+
 class Jobs(Generic[Deps]):
     """What a worker can do: jobs by name, and jobs that come round by themselves.
 
@@ -85,6 +130,8 @@ class Jobs(Generic[Deps]):
                 "delete_jobs": "always",
             },
         )
+        self._url = url
+        self._workers = self._app.job_manager = _Workers(self._app.job_manager.connector)
         self._deps: Deps | None = None
 
     def on(self, name: str, run: Callable[..., Awaitable[None]]) -> None:
@@ -135,27 +182,57 @@ class Jobs(Generic[Deps]):
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _work(self, at_once: int) -> None:
-        async with self._app.open_async(), asyncio.TaskGroup() as group:
-            recovering = group.create_task(self._recover())
+        self._workers.registered.clear()
+        async with (
+            self._app.open_async(),
+            await AsyncConnection.connect(self._url, autocommit=True) as session,
+        ):
+            self._workers.session = session
+            await self._recover()  # what is left belongs to the first that this worker does
+            await self._work_on(at_once, session)
+
+    async def _work_on(self, at_once: int, session: AsyncConnection[Any]) -> None:
+        async with asyncio.TaskGroup() as group:
+            recovering, living = group.create_task(self._keep_recovering()), group.create_task(self._live(session))
             await self._app.run_worker_async(
                 concurrency=at_once, install_signal_handlers=False, shutdown_graceful_timeout=2.0
             )
             # It ended by itself, without an error: it does that when the connection it listens on is lost.
             log.warning("jobs.worker_ended")
             recovering.cancel()
+            living.cancel()
+
+    async def _live(self, session: AsyncConnection[Any]) -> None:
+        """Watch over the session by which others know that this worker lives: with it the worker ends.
+
+        Raises OperationalError when it is lost.
+        """
+        await self._workers.registered.wait()
+        async for _ in session.notifies():
+            pass
 
     def _ready(self) -> Deps:
         if self._deps is None:
             raise RuntimeError("the jobs have no deps before work() runs")
         return self._deps
 
-    async def _recover(self) -> None:
+    async def _keep_recovering(self) -> None:
         while True:
-            for stalled in await self._app.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER_SECONDS):
-                log.warning("jobs.taken_up_again", job=stalled.task_name, id=stalled.id)
-                with suppress(ConnectorException):  # it ended after all: its worker was slow, not dead
-                    await self._take_up(stalled)
             await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._recover()
+
+    async def _recover(self) -> None:
+        """Queue again what dead workers were doing."""
+        for worker in await self._workers.dead():
+            log.warning("jobs.worker_died", worker=worker)
+            await self._workers.unregister_worker(worker)  # what it was doing belongs to nobody now
+        stalled = list(await self._workers.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER_SECONDS))
+        for job in stalled:
+            log.warning("jobs.taken_up_again", job=job.task_name, id=job.id)
+            with suppress(ConnectorException):  # it ended after all: its worker was slow, not dead
+                await self._take_up(job)
+        if stalled:
+            await self._workers.look()
 
     async def _take_up(self, stalled: Job) -> None:
         """Queue a dead worker's job again; where another of its `once` waits, that one runs in its place."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -76,3 +78,63 @@ async def test_a_worker_that_ended_by_itself_begins_again(
         async with db.tx() as tx:
             await defer(tx, "note", what="after")
         await eventually(lambda: ran == ["after"], within=20)
+
+
+HANGS = """
+import asyncio, sys
+from keel.jobs import Jobs
+
+async def note(deps, what):
+    if what == sys.argv[2]:
+        print("begun", flush=True)
+        await asyncio.Event().wait()
+
+jobs = Jobs(sys.argv[1])
+jobs.on("note", note)
+asyncio.run(jobs.work(object()))
+"""
+
+
+@asynccontextmanager
+async def hanging(db: Database, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A worker in a process of its own, in the middle of a job that does not end there."""
+    path = os.pathsep.join(sys.path)
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HANGS, db.url, what), env={**os.environ, "PYTHONPATH": path}, stdout=-1
+    )
+    assert worker.stdout
+    begun = asyncio.create_task(worker.stdout.readline())
+    try:
+        while not begun.done():  # another worker, which does not hang in it, may have been quicker
+            async with db.tx() as tx:
+                await defer(tx, "note", what=what, lock=what, once=what)
+            await asyncio.wait([begun], timeout=0.2)
+        assert begun.result() == b"begun\n"
+        yield worker
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+        await worker.wait()
+
+
+async def test_what_a_killed_worker_was_doing_is_done_at_once_and_what_a_living_one_does_is_left_to_it(
+    database: FreshDatabase,
+) -> None:
+    """Long before the silence is over by which a worker on a lost machine is known to be dead."""
+    ran: list[str] = []
+    async with Database(database.runtime) as db, hanging(db, "kept"), hanging(db, "killed") as killed:
+        killed.kill()
+        await killed.wait()
+
+        async def doing() -> set[str]:
+            async with db.look() as tx:
+                rows = await tx.rows("SELECT args ->> 'what' AS what FROM procrastinate_jobs WHERE status = 'doing'")
+            return {row["what"] for row in rows}
+
+        async with working(database.runtime, ran):
+
+            async def only_kept() -> bool:
+                return await doing() == {"kept"}
+
+            await eventually(only_kept, within=10)
+    assert "kept" not in ran
