@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import codecs
 import errno
+import fcntl
 import os
 import stat
 
 TEXT_LIMIT = 65536
 IMAGE_LIMIT = 1 << 20
+DRAFT = ".rift-write-"  # and 16 hex digits: a file on its way, locked for as long as somebody writes it
 ANSWER_LIMIT = IMAGE_LIMIT + 4096  # bytes of a whole answer
 
 _IMAGES = (
@@ -103,8 +105,8 @@ def write(path: str, content: int) -> bytes:
         mode = stat.S_IMODE(found.st_mode)
     except FileNotFoundError:
         os.makedirs(folder, exist_ok=True)
-    draft = os.path.join(folder, f".rift-write-{os.urandom(8).hex()}")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    _sweep(folder)
+    draft, fd = _draft(folder)
     try:
         size, at = os.fstat(content).st_size, 0
         while at < size:
@@ -120,6 +122,46 @@ def write(path: str, content: int) -> bytes:
     finally:
         os.close(fd)
     return os.fsencode(f"wrote {size} bytes to {path}\n")
+
+
+def _draft(folder: str) -> tuple[str, int]:
+    """The path and the descriptor of a new file that nobody sweeps while we live. Raises OSError."""
+    while True:
+        path = os.path.join(folder, DRAFT + os.urandom(8).hex())
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(fd).st_nlink:
+                return path, fd
+        except BlockingIOError:
+            pass  # swept, or about to be, between the two steps
+        os.close(fd)
+
+
+def _sweep(folder: str) -> None:
+    """Removes what a write that was killed left in the folder. What cannot be looked at is left alone."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if _is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return
+    for path in found:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            if os.fstat(fd).st_uid == os.getuid():
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+        except OSError:
+            pass  # somebody writes it
+        finally:
+            os.close(fd)
+
+
+def _is_draft(name: str) -> bool:
+    return len(name) == len(DRAFT) + 16 and name.startswith(DRAFT) and not name[len(DRAFT) :].strip("0123456789abcdef")
 
 
 def image_type(data: bytes) -> str:

@@ -19,6 +19,8 @@ from tests.behaviour.machines.harness import HEAD, Bench, Place
 from keel.refusal import Refusal
 from rift.agents import actions as agents
 from rift.agents.model import Event, Failed, Up
+from rift.boxes.actions import STEADY, TRIES
+from rift.boxes.decide import decide_again
 from rift.boxes.model import LIVING, TRANSITIONS, Box, State, smallest_free
 from rift.commands.model import Answer, End
 
@@ -123,7 +125,7 @@ class Boxes(RuleBasedStateMachine):
         if box is None or box.incarnation - back < 1:
             return
         agent = self.place.agent(box.id, box.incarnation - back)
-        current = back == 0 and box.state in LIVING
+        current = back == 0 and box.state in LIVING and box.token_sha256 is not None
         said: object
         if event == "work":
             said = self.bench.run(self.place.poll(agent)) is not None
@@ -138,7 +140,9 @@ class Boxes(RuleBasedStateMachine):
         elif event == "up":
             assert after.state == ("running" if box.state == "starting" else box.state)
         elif event == "failed":
-            assert (after.state, after.failure) == ("failed", "no disk")
+            enough = box.state != "parked" and decide_again(box, TRIES, STEADY) is None
+            assert (after.state, after.failure) == (("failed", "no disk") if enough else (box.state, None))
+            assert after.token_sha256 is None
         else:
             assert after.state == box.state
 
@@ -164,7 +168,7 @@ class Boxes(RuleBasedStateMachine):
     @rule(which=st.integers(0, 7))
     def a_box_ends_what_it_runs(self, which: int) -> None:
         box = self.one(which)
-        if box is None or box.state not in ("running", "parked"):
+        if box is None or box.state not in ("running", "parked") or box.token_sha256 is None:
             return
         work = self.bench.run(self.place.poll(self.place.agent(box.id)))
         assert work is not None
@@ -268,9 +272,7 @@ class Boxes(RuleBasedStateMachine):
         living = [box for box in boxes if box.state != "destroyed"]
         assert len({box.number for box in living}) == len(living)
         for box in boxes:
-            assert (box.token_sha256 is None) == (
-                box.incarnation == 0 or box.state not in ("starting", "running", "parked")
-            )
+            assert box.token_sha256 is None or (box.incarnation > 0 and box.state in LIVING)
             assert (box.failure is not None) == (box.state == "failed") or box.state in ("destroying", "destroyed")
         open = self.bench.run(
             self.place.rows(

@@ -210,7 +210,8 @@ class Commands(RuleBasedStateMachine):
     @precondition(lambda self: not self.gone)
     @rule()
     def the_agent_starts_anew(self) -> None:
-        """It dies, is missed, and its next incarnation knows nothing of what ran."""
+        """It dies, is missed, and its next incarnation knows nothing of what ran. Long after its last start."""
+        self.bench.run(self.place.rows("UPDATE boxes SET tries = 0 RETURNING id"))
         old = self.agent
         self.bench.run(self.place.driver.kill_agent(self.box))
         self.bench.run(self.place.worker.jobs["boxes.revive"](self.place.deps, box=self.box))

@@ -90,10 +90,11 @@ async def test_a_moved_head_is_told_and_its_pool_is_asked_to_follow(deps: Deps, 
 
 
 async def test_nothing_new_is_not_fetched_and_asks_for_nothing(deps: Deps, forge: FakeForge, repo: Repo) -> None:
-    forge.mirrors.clear()
+    (mirror,) = forge.mirrors.values()
+    mirror.heads = {}
     synced = await found(deps, repo)
     assert (synced.changes, synced.failure, synced.skipped) == ((), None, False)
-    assert forge.mirrors == {}
+    assert mirror.heads == {}
     assert await queued(deps) == []
 
 
@@ -207,6 +208,16 @@ class TestOneAtATime:
             one = await actions.watch_of(tx, repo.id, "main")
         assert one is not None
         assert one.head == "c" * 40
+
+    async def test_a_mirror_that_was_lost_is_fetched_again_though_no_head_moved(
+        self, deps: Deps, forge: SlowForge, repo: Repo
+    ) -> None:
+        before = forge.fetches
+        await found(deps, repo)
+        assert forge.fetches == before
+        forge.mirrors.clear()
+        await found(deps, repo)
+        assert (forge.fetches, len(forge.mirrors)) == (before + 1, 1)
 
     async def test_a_look_that_is_cancelled_leaves_the_origin_to_others(
         self, deps: Deps, forge: SlowForge, repo: Repo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import stat
@@ -138,6 +139,28 @@ def test_a_disk_without_room_leaves_the_old_file_and_says_so(make_box: Callable[
     finally:
         box.end()
         os.system(f"umount {box.tmp}")
+
+
+def test_what_a_killed_write_left_goes_with_the_next_and_nothing_else_does(box: Box) -> None:
+    """A draft is a write's for as long as that holds its lock; a name that is only like a draft's is somebody's own."""
+    folder = box.home / "app"
+    left, written, folder_like = (folder / f".rift-write-{letter * 16}" for letter in "abc")
+    box.plane.run(f"echo half >{left.name}; echo half >{written.name}; mkdir {folder_like.name}")
+    theirs = [".rift-write-aaaa", ".rift-write-notahexnumber0000", "rift-write-aaaaaaaaaaaaaaaa"]
+    box.plane.run("touch " + " ".join(theirs))
+    with written.open() as going:
+        fcntl.flock(going, fcntl.LOCK_EX)
+        assert write(box, "file", "new")[0] == 0
+        names = {path.name for path in folder.glob("*rift-write-*")}
+        assert names == {written.name, folder_like.name, *theirs}
+    assert write(box, "file", "newer")[0] == 0
+    assert not written.exists()
+
+
+def test_a_file_is_written_into_a_folder_that_may_not_be_listed(box: Box) -> None:
+    box.plane.run("mkdir shut; chmod 300 shut")
+    assert write(box, "shut/file", "in")[0] == 0
+    assert tail(box.plane.run("cat shut/file")) == b"in"
 
 
 def test_eight_mebibytes_are_written_whole(box: Box) -> None:

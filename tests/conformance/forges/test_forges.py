@@ -105,6 +105,13 @@ async def test_racing_fetches_all_come_to_the_same_heads(kit: Kit) -> None:
     assert fetched == [heads] * 4
 
 
+async def test_a_mirror_is_there_from_its_first_fetch_on(kit: Kit) -> None:
+    kit.commit("main")
+    assert not await kit.forge.has(kit.mirror)
+    await kit.forge.fetch(kit.url, kit.mirror)
+    assert await kit.forge.has(kit.mirror)
+
+
 async def test_forges_refuse_to_work_inside_a_transaction(kit: Kit) -> None:
     inside = db._inside.set(True)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -56,6 +57,21 @@ async def test_a_half_made_mirror_is_made_anew(local: LocalKit) -> None:
     local.mirror.mkdir(parents=True)
     (local.mirror / "HEAD").write_text("ref: refs/heads/")
     assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+
+
+@pytest.mark.parametrize("lost", ["", "objects", "objects/*"])
+async def test_a_mirror_that_was_lost_is_noticed_and_made_anew(local: LocalKit, lost: str) -> None:
+    """Whole, its folder of objects, or every object; an empty one that was never more is none of these."""
+    await local.forge.fetch(local.url, local.mirror)
+    assert await local.forge.has(local.mirror)
+    commit = local.commit("main")
+    await local.forge.fetch(local.url, local.mirror)
+    for path in local.mirror.glob(lost) if "*" in lost else [local.mirror / lost]:
+        shutil.rmtree(path)
+    assert not await local.forge.has(local.mirror)
+    assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+    assert local.has(commit)
+    await local.forge.pin(local.mirror, "b-1", commit)
 
 
 async def test_locks_and_packs_of_a_killed_git_are_cleared(local: LocalKit) -> None:

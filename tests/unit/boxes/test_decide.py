@@ -15,6 +15,7 @@ from rift.boxes import refusals
 from rift.boxes.decide import (
     Enqueue,
     Park,
+    decide_again,
     decide_command,
     decide_idle,
     decide_pick,
@@ -201,7 +202,7 @@ def test_the_smallest_free_number_is_free_and_none_below_it_is(taken: set[int]) 
     assert set(range(1, number)) <= taken
 
 
-WELL = Standing("b-1", "running", NOW, NOW, claimed=True, closed=False, member=True)
+WELL = Standing("b-1", "running", NOW, NOW, over=False, claimed=True, closed=False, member=True)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,8 @@ WELL = Standing("b-1", "running", NOW, NOW, claimed=True, closed=False, member=T
         (WELL, None),
         (replace(WELL, seen_at=NOW - timedelta(seconds=30)), None),
         (replace(WELL, seen_at=NOW - timedelta(seconds=31)), "revive"),
+        (replace(WELL, over=True), "revive"),
+        (replace(WELL, over=True, state="parked"), None),
         (replace(WELL, used_at=NOW - timedelta(minutes=29, seconds=59)), None),
         (replace(WELL, used_at=NOW - HALF_HOUR), "park"),
         (replace(WELL, used_at=NOW - HALF_HOUR, claimed=False), None),
@@ -227,3 +230,23 @@ WELL = Standing("b-1", "running", NOW, NOW, claimed=True, closed=False, member=T
 )
 def test_upkeep_takes_the_next_step_of_each_box(box: Standing, step: str | None) -> None:
     assert decide_upkeep(box, NOW, timedelta(seconds=30), HALF_HOUR) == step
+
+
+@pytest.mark.parametrize(
+    ("tries", "heard_for", "attempt"),
+    [
+        (0, None, 1),
+        (2, None, 3),
+        (3, None, None),
+        (3, timedelta(seconds=119), None),
+        (3, timedelta(seconds=120), 1),
+        (1, timedelta(seconds=30), 2),
+    ],
+)
+def test_an_agent_that_does_not_stay_up_is_started_three_times_and_one_that_did_begins_anew(
+    tries: int, heard_for: timedelta | None, attempt: int | None
+) -> None:
+    one = box("running", tries=tries)
+    if heard_for is not None:
+        one = replace(one, began_at=NOW, seen_at=NOW + heard_for)
+    assert decide_again(one, 3, timedelta(minutes=2)) == attempt

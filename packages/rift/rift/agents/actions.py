@@ -92,7 +92,7 @@ async def _apply(tx: Tx, deps: Deps, agent: Agent, event: Event) -> bool:
         await _record(tx, deps, agent, event)
     else:
         log.error("box.agent_failed", box=agent.box, reason=event.reason)
-        await boxes.fail_in(tx, deps, agent.box, agent.incarnation, event.reason)
+        await boxes.agent_ended(tx, deps, agent.box, agent.incarnation, event.reason)
     return True
 
 

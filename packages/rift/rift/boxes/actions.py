@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import structlog
 
@@ -13,7 +14,7 @@ from keel.refusal import Refusal
 from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
-from rift.boxes.decide import Cold, Park, decide_cold, decide_pick, decide_suspend, decide_warm
+from rift.boxes.decide import Cold, Park, decide_again, decide_cold, decide_pick, decide_suspend, decide_warm
 from rift.boxes.model import Box, BoxLine, Limits, OpenCommand, smallest_free, stem
 from rift.deadline import Deadline
 from rift.deps import Deps
@@ -31,6 +32,10 @@ log = structlog.get_logger()
 
 WARM_KEEPS = 2
 """Warm boxes are made only while so many times the reserves are free: the last room is for people."""
+TRIES = 3
+"""How often the agent of a box that does not stay up is started."""
+STEADY = timedelta(minutes=2)
+"""An agent that was heard for so long after its start has stayed up."""
 
 Progress = Callable[[str], Awaitable[None]]
 """Told every few seconds that a call still waits, and for what."""
@@ -278,6 +283,22 @@ async def came_up(tx: Tx, deps: Deps, id: str, incarnation: int) -> None:
     log.info("box.up", box=id, name=box.name, incarnation=incarnation)
     await repos.note_success(tx, box.repo, box.ref, box.commit)
     await tx.notify(f"box:{id}")
+
+
+async def agent_ended(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
+    """The agent of this incarnation says that its jail could not be made, or has ended: it ends too.
+
+    The box is started again, with its files; where that was tried often enough it has failed. A parked one starts
+    when it is wanted.
+    """
+    box = await store.find_locked(tx, id)
+    if box is None or box.incarnation != incarnation:
+        return
+    if box.state != "parked" and decide_again(box, TRIES, STEADY) is None:
+        await fail_in(tx, deps, id, incarnation, reason)
+    elif await store.ended(tx, id, incarnation) and box.state != "parked":
+        step = "start" if box.state == "starting" else "revive"
+        await jobs.defer(tx, f"boxes.{step}", lock=f"box:{id}", once=f"{step}:{id}", box=id)
 
 
 async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:

@@ -121,6 +121,16 @@ def decide_idle(box: Box, open: int, now: datetime, after: timedelta) -> bool:
     return box.state == "running" and box.task is not None and open == 0 and now - box.used_at >= after
 
 
+def decide_again(box: Box, most: int, steady: timedelta) -> int | None:
+    """Whether the agent of a box is started once more: which of its tries that is, None when there were enough.
+
+    One that was heard for as long as `steady` after its start has stayed up: the tries begin anew.
+    """
+    if box.began_at and box.seen_at and box.seen_at - box.began_at >= steady:
+        return 1
+    return box.tries + 1 if box.tries < most else None
+
+
 def decide_upkeep(box: Standing, now: datetime, unheard: timedelta, unused: timedelta) -> Step | None:
     """The next step of a box that a lost job left, or that the hour asks for.
 
@@ -137,6 +147,6 @@ def decide_upkeep(box: Standing, now: datetime, unheard: timedelta, unused: time
         return "start"
     if box.state != "running":
         return None
-    if box.seen_at is not None and now - box.seen_at > unheard:
+    if box.over or (box.seen_at is not None and now - box.seen_at > unheard):
         return "revive"
     return "park" if box.claimed and now - box.used_at >= unused else None

@@ -18,19 +18,18 @@ from keel.ids import digest
 from keel.jobs import Jobs
 from rift.audit import note
 from rift.boxes import actions, store
-from rift.boxes.decide import decide_idle, decide_upkeep
+from rift.boxes.actions import STEADY, TRIES
+from rift.boxes.decide import decide_again, decide_idle, decide_upkeep
 from rift.boxes.model import Box
 from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
-from rift.drivers.boxes.protocol import BoxSpec, DriverError
+from rift.drivers.boxes.protocol import BoxSpec, DriverError, Interrupted
 from rift.drivers.forge.protocol import ForgeError
 from rift.limits import actions as limits
 from rift.repos import actions as repos
 
 log = structlog.get_logger()
 
-TRIES = 3
-"""How often a box that never came up is started."""
 UNHEARD = timedelta(seconds=30)
 """An agent speaks at least every 25 s; one unheard for longer is looked at."""
 TOO_LONG = timedelta(seconds=120)
@@ -58,21 +57,21 @@ async def start(deps: Deps, box: str) -> None:
         if deps.clock.now() - found.used_at > TOO_LONG:
             await _fail(deps, found, "its agent runs, but its jail did not come up in two minutes")
         return
-    if found.tries >= TRIES:
-        await _fail(deps, found, f"it was started {TRIES} times and did not come up")
-        return
     await _launch(deps, box)
 
 
 async def revive(deps: Deps, box: str) -> None:
-    """Start the agent of a running box anew when it is gone: the files stay, what it ran is lost."""
+    """Start the agent of a running box anew when it is gone: the files stay, what it ran is lost.
+
+    One that is about to go, having told of its jail's end, counts as gone.
+    """
     found = await _find(deps, box)
     if found is None or found.state != "running":
         return
     presence = await deps.boxes.inspect(box)
     if presence.state == "absent":
         await _fail(deps, found, "its files are gone from the host")
-    elif presence.state == "stopped" or presence.incarnation != found.incarnation:
+    elif presence.state == "stopped" or presence.incarnation != found.incarnation or found.token_sha256 is None:
         await _launch(deps, box)
     elif presence.state == "parked":
         await actions.apply_power(deps, box)
@@ -162,7 +161,12 @@ async def _launch(deps: Deps, id: str) -> None:
         box = await store.find_locked(tx, id)
         if box is None or box.state not in ("starting", "running"):
             return
-        await store.begin(tx, id, digest(token), deps.clock.now())
+        attempt = decide_again(box, TRIES, STEADY)
+        if attempt is None:
+            how = "did not come up" if box.state == "starting" else "did not stay up"
+            await actions.fail_in(tx, deps, id, box.incarnation, f"it was started {TRIES} times and {how}")
+            return
+        await store.begin(tx, id, digest(token), attempt, deps.clock.now())
         await store.lose_commands(tx, id, "lost: the box's agent restarted", deps.clock.now())
         await tx.notify(f"box:{id}")
         box = await actions.find(tx, id)
@@ -192,6 +196,11 @@ async def _launch(deps: Deps, id: str) -> None:
     try:
         started = await deps.boxes.start(spec)
         await pinning
+    except Interrupted as error:
+        log.warning("box.start_interrupted", box=id, reason=error.reason)
+        async with deps.db.tx() as tx:
+            await actions.agent_ended(tx, deps, id, box.incarnation, error.reason)
+        return
     except (DriverError, ForgeError) as error:
         await _fail(deps, box, error.reason)
         return

@@ -52,7 +52,9 @@ class Box:
     org: str
     network: str
     tries: int = 0
-    """How often the start of a box that has not come up yet was begun, since a worker last began."""
+    """How often its agent was started since it last stayed up, or since a worker last began."""
+    began_at: datetime | None = None
+    """When the start of this incarnation began."""
     lacks: str = ""
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
     refused: int = 0
@@ -80,6 +82,8 @@ class Standing:
     state: State
     seen_at: datetime | None
     used_at: datetime
+    over: bool
+    """Whether its agent is known to have ended."""
     claimed: bool
     """Whether a task holds it; if not, it is warm."""
     closed: bool

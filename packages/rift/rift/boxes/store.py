@@ -169,19 +169,19 @@ async def insert(
     )
 
 
-async def begin(tx: Tx, id: str, token_sha256: bytes, now: datetime) -> None:
-    """A new incarnation: the next number, a token of its own, a new epoch.
+async def begin(tx: Tx, id: str, token_sha256: bytes, tries: int, now: datetime) -> None:
+    """A new incarnation: the next number, a token of its own, a new epoch; one more of its `tries`, all told.
 
-    Of a box that starts this is one of its tries, and it is in use from now on.
+    A box that starts is in use from now on.
     """
     await tx.run(
         """
-        UPDATE boxes SET incarnation = incarnation + 1, tries = tries + (state = 'starting')::int, epoch = epoch + 1,
-                         token_sha256 = %(token)s, seen_at = %(now)s,
+        UPDATE boxes SET incarnation = incarnation + 1, tries = %(tries)s, epoch = epoch + 1,
+                         token_sha256 = %(token)s, began_at = %(now)s, seen_at = %(now)s,
                          used_at = CASE state WHEN 'starting' THEN greatest(used_at, %(now)s) ELSE used_at END
         WHERE id = %(id)s
         """,
-        {"id": id, "token": token_sha256, "now": now},
+        {"id": id, "token": token_sha256, "tries": tries, "now": now},
     )
 
 
@@ -189,7 +189,7 @@ async def came_up(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
     """The agent of this incarnation says that its jail runs."""
     await tx.run(
         """
-        UPDATE boxes SET state = 'running', tries = 0, used_at = greatest(used_at, %(now)s), seen_at = %(now)s
+        UPDATE boxes SET state = 'running', used_at = greatest(used_at, %(now)s), seen_at = %(now)s
         WHERE id = %(id)s AND incarnation = %(incarnation)s AND state = 'starting'
         """,
         {"id": id, "incarnation": incarnation, "now": now},
@@ -197,8 +197,22 @@ async def came_up(tx: Tx, id: str, incarnation: int, now: datetime) -> None:
 
 
 async def try_afresh(tx: Tx) -> None:
-    """What kept a box from coming up may be gone with the host's last life: its tries are counted anew."""
-    await tx.run("UPDATE boxes SET tries = 0 WHERE state = 'starting' AND tries > 0")
+    """What kept a box from staying up may be gone with the host's last life: its tries are counted anew."""
+    await tx.run("UPDATE boxes SET tries = 0 WHERE state IN ('starting', 'running', 'parked') AND tries > 0")
+
+
+async def ended(tx: Tx, id: str, incarnation: int) -> bool:
+    """This incarnation of the box's agent is over, and the box has none; False when that is known already."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE boxes SET token_sha256 = NULL
+            WHERE id = %(id)s AND incarnation = %(incarnation)s AND state IN ('starting', 'running', 'parked')
+              AND token_sha256 IS NOT NULL
+            """,
+            {"id": id, "incarnation": incarnation},
+        )
+    )
 
 
 async def fail(tx: Tx, id: str, incarnation: int, failure: str) -> bool:
@@ -293,7 +307,7 @@ async def standings(tx: Tx) -> list[Standing]:
     return await tx.all(
         Standing,
         """
-        SELECT b.id, b.state, b.seen_at, b.used_at, b.task IS NOT NULL AS claimed,
+        SELECT b.id, b.state, b.seen_at, b.used_at, b.token_sha256 IS NULL AS over, b.task IS NOT NULL AS claimed,
                coalesce(t.status = 'closed', false) AS closed, m.role IS NOT NULL AS member
         FROM boxes b JOIN repos r ON r.id = b.repo LEFT JOIN tasks t ON t.id = b.task
                      LEFT JOIN members m ON m.org = r.org AND m.user_id = t.owner

@@ -35,7 +35,12 @@ def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
             if demo:
                 return await _play(deps, place, sockets, repo, ref)
             lines = sample.welcome(app.address(place.settings), place, begun)
-            await serving.serve(deps, sockets, lambda: say(lines), with_work=True)
+
+            def ready() -> None:
+                say(lines)
+                sample.shown(place.data)
+
+            await serving.serve(deps, sockets, ready, with_work=True)
             await _say_stopped(deps, place)
         return 0
 

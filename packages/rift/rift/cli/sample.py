@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,10 @@ from rift.people.model import Caller
 from rift.repos import actions as repos
 
 EMAIL = "admin@localhost.localdomain"
+CLIENT = "First"
 REPO = "sample/hello"
+BEGUN = "first-start"
+"""The file in the data folder that says: the first start has begun, and its token was not shown yet."""
 FILES = {
     "README.md": "# hello\n\nA small project to try Rift on. `python3 -m unittest` runs its tests.\n",
     "hello.py": '''"""Greets."""
@@ -66,22 +70,31 @@ class Start:
 
 
 async def set_up(deps: Deps) -> Start:
-    """Make what a new system needs to be tried; nothing when somebody is already there."""
+    """Make what a new system needs to be tried; nothing when somebody is already there.
+
+    One that was interrupted goes on where it was, until `shown` says that its token was shown: that it is told once.
+    """
     known = await people.list_users(deps)
-    if known:
+    begun = deps.data / BEGUN
+    if known and not await asyncio.to_thread(begun.exists):
         who = next((user for user in known if user.admin), known[0])
         theirs = [view.repo.full for view in await repos.list_repos(deps) if view.org == who.email]
         return Start(who.email, REPO in theirs)
-    user = await people.add_user(deps, EMAIL, admin=True)
-    made = await people.new_token(deps, EMAIL, "First")
-    if isinstance(user, Refusal) or isinstance(made, Refusal):
-        raise RuntimeError("the first admin could not be made")
+    await asyncio.to_thread(begun.touch)
+    user = next((one for one in known if one.email == EMAIL), None) or await people.add_user(deps, EMAIL, admin=True)
+    if isinstance(user, Refusal):
+        raise RuntimeError(user.sentence)
+    await _forget_tokens(deps)
+    made = await people.new_token(deps, EMAIL, CLIENT)
+    if isinstance(made, Refusal):
+        raise RuntimeError(made.sentence)
     token, secret = made
     path = deps.data / "sample"
     await asyncio.to_thread(make_repository, path)
-    repo = await repos.add_repo(deps, EMAIL, REPO, str(path))
-    if isinstance(repo, Refusal):
-        raise RuntimeError(repo.sentence)
+    if REPO not in [view.repo.full for view in await repos.list_repos(deps) if view.org == EMAIL]:
+        repo = await repos.add_repo(deps, EMAIL, REPO, str(path))
+        if isinstance(repo, Refusal):
+            raise RuntimeError(repo.sentence)
     caller = Caller(user.id, user.email, True, token.id, token.client)
     act = Act(caller, "rift_watch", {"repo": REPO, "ref": "main", "warm": 1}, deps.clock.monotonic())
     watched = await repos.watch(deps, act, REPO, "main", 1)
@@ -90,13 +103,28 @@ async def set_up(deps: Deps) -> Start:
     return Start(EMAIL, sample=True, secret=secret)
 
 
+def shown(data: Path) -> None:
+    """The first start is over: its token stood on the screen."""
+    (data / BEGUN).unlink(missing_ok=True)
+
+
+async def _forget_tokens(deps: Deps) -> None:
+    """Those of an interrupted first start, which nobody has seen."""
+    tokens = await people.list_tokens(deps, EMAIL)
+    for token in tokens if isinstance(tokens, list) else []:
+        if token.client == CLIENT and token.revoked_at is None:
+            await people.revoke_token(deps, token.id)
+
+
 def make_repository(path: Path) -> None:
-    """A git repository with one commit on main."""
+    """A git repository with one commit on main, in its place once it is whole."""
     if (path / ".git").exists():
         return
-    path.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
     for name, text in FILES.items():
-        (path / name).write_text(text, encoding="utf-8")
+        (draft / name).write_text(text, encoding="utf-8")
     who = {
         "GIT_AUTHOR_NAME": "Rift",
         "GIT_AUTHOR_EMAIL": EMAIL,
@@ -109,7 +137,8 @@ def make_repository(path: Path) -> None:
         ["add", "."],
         ["commit", "-q", "-m", "A small project to try Rift on"],
     ):
-        subprocess.run(["git", *arguments], cwd=path, env=environment, check=True, capture_output=True)
+        subprocess.run(["git", *arguments], cwd=draft, env=environment, check=True, capture_output=True)
+    draft.rename(path)
 
 
 def welcome(address: str, place: Place, start: Start) -> list[str]:

@@ -51,7 +51,7 @@ from rift.repos.model import (
     WhoAmI,
 )
 
-LOOK_FOR = timedelta(seconds=60)
+LOOK_FOR = timedelta(seconds=20)
 """Who reads an origin has it to itself for so long, and says again and again that it still does."""
 LOOK_AHEAD_SECONDS = 20.0
 """How long rift_watch looks for a branch that Rift has not seen yet."""
@@ -269,7 +269,7 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     """Read a repository's origin once and let its heads be what they are there. None when it is not there any more.
 
     One process reads an origin at a time; another finds that out and is `skipped`. The origin is asked for its heads
-    first and fetched only when they moved, or when `thorough`.
+    first and fetched only when they moved, when the mirror was lost, or when `thorough`.
     """
     async with deps.db.tx() as tx:
         now = deps.clock.now()
@@ -284,7 +284,7 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     try:
         async with _kept(deps, id, epoch):
             seen = None if thorough else storable(await deps.forge.heads(repo.url))
-            if seen != known:
+            if seen != known or (known and not await deps.forge.has(mirror_path(deps, id))):
                 heads = storable(await deps.forge.fetch(repo.url, mirror_path(deps, id)))
     except ForgeError as error:
         failure = masked(error.reason)

@@ -28,6 +28,10 @@ class DriverError(Exception):
         self.reason = reason
 
 
+class Interrupted(DriverError):
+    """What the driver had begun was ended from outside: tried again, it may well go better."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a box may use: bytes of `memory` and `disk`, so many `processes` (threads count), a share of the CPU (1024

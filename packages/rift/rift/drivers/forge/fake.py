@@ -41,6 +41,10 @@ class FakeForge:
         return dict(heads)
 
     @outside_transactions
+    async def has(self, mirror: Path) -> bool:
+        return mirror in self.mirrors
+
+    @outside_transactions
     async def pin(self, mirror: Path, box: str, commit: str) -> None:
         kept = self.mirrors.get(mirror)
         if kept is None or commit not in kept.commits:

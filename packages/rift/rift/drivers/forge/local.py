@@ -58,7 +58,7 @@ class LocalForge:
     async def _fetch_all(self, url: str, mirror: Path) -> dict[str, str]:
         await asyncio.to_thread(_make_parent, mirror.parent)
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
-            if not await asyncio.to_thread((mirror / MARK).exists):
+            if not await asyncio.to_thread(_whole, mirror):
                 await self._make(url, mirror)
             await asyncio.to_thread(_sweep, mirror, "objects/pack/tmp_*")
             try:
@@ -106,6 +106,10 @@ class LocalForge:
         await asyncio.to_thread(_finish, mirror)
 
     @outside_transactions
+    async def has(self, mirror: Path) -> bool:
+        return await asyncio.to_thread(_whole, mirror)
+
+    @outside_transactions
     async def pin(self, mirror: Path, box: str, commit: str) -> None:
         if not _COMMIT.fullmatch(commit):
             raise ForgeError(f"{commit!r} is not the full name of a commit")
@@ -146,6 +150,14 @@ def _finish(mirror: Path) -> None:
     with (mirror / "config").open("a") as file:
         file.write(CONFIGURATION)
     (mirror / MARK).touch()
+
+
+def _whole(mirror: Path) -> bool:
+    """Whether a mirror was made to its end, and has objects if it has refs."""
+    if not (mirror / MARK).exists() or not (mirror / "objects").is_dir():
+        return False
+    objects = any(mirror.glob("objects/pack/*.pack")) or any(mirror.glob("objects/[0-9a-f][0-9a-f]/*"))
+    return objects or not ((mirror / "packed-refs").exists() or any(mirror.glob("refs/heads/*")))
 
 
 def _sweep(mirror: Path, *patterns: str) -> None:

@@ -30,8 +30,12 @@ class Forge(Protocol):
     async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
         """Bring the bare mirror up to date, made when absent, and return its heads.
 
-        A branch that is gone from the repository goes from the heads; objects, once fetched, stay.
+        A branch that is gone from the repository goes from the heads; objects, once fetched, stay. A mirror that was
+        lost is made anew.
         """
+
+    async def has(self, mirror: Path) -> bool:
+        """Whether the mirror is there with what was fetched. False for one that was lost, whole or its objects."""
 
     async def pin(self, mirror: Path, box: str, commit: str) -> None:
         """Keep the commit in the mirror for this box, whatever happens to its branch. Raises when it is not there."""

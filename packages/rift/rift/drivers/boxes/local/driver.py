@@ -21,7 +21,15 @@ from rift.drivers.boxes.local.places import BoxDir
 from rift.drivers.boxes.local.remove import remove_tree
 from rift.drivers.boxes.local.room import room
 from rift.drivers.boxes.local.runtime import Runtime
-from rift.drivers.boxes.protocol import BoxSpec, DriverError, HostRoom, Presence, Started, outside_transactions
+from rift.drivers.boxes.protocol import (
+    BoxSpec,
+    DriverError,
+    HostRoom,
+    Interrupted,
+    Presence,
+    Started,
+    outside_transactions,
+)
 from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
@@ -97,7 +105,9 @@ class LocalBoxes:
         return Started(tuple(map(str, answer["lacks"])))
 
     async def _listening(self, box: BoxDir, spec: BoxSpec, pid: int) -> None:
-        """Wait until the agent answers. Raises DriverError with the end of its log when it ends or never does."""
+        """Wait until the agent answers. Raises DriverError with the end of its log when it never does, Interrupted
+        when it ends.
+        """
         try:
             async with asyncio.timeout(self._config.start_seconds):
                 while True:
@@ -109,11 +119,12 @@ class LocalBoxes:
                         if not processes.alive(pid, box):
                             break
                     await asyncio.sleep(0.01)
+            kind: type[DriverError] = Interrupted
         except TimeoutError:
-            pass
+            kind = DriverError
         said = await asyncio.to_thread(_end_of_log, box)
         await self._end(box)
-        raise DriverError(f"The agent of box {spec.box} did not come up: {said or 'it said nothing'}")
+        raise kind(f"The agent of box {spec.box} did not come up: {said or 'it said nothing'}")
 
     @outside_transactions
     @told

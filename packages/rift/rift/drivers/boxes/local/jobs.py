@@ -8,11 +8,13 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from rift.drivers.boxes.protocol import DriverError
+from rift.drivers.boxes.protocol import DriverError, Interrupted
 
 
 async def run_job(python: str, launcher: os.PathLike[str], job: dict[str, Any], *, seconds: float) -> dict[str, Any]:
-    """Give the launcher a job and return its answer. Raises DriverError when the job fails or takes too long."""
+    """Give the launcher a job and return its answer. Raises DriverError when the job fails or takes too long,
+    Interrupted when the launcher is killed.
+    """
     process = await asyncio.create_subprocess_exec(
         python,
         "-I",
@@ -35,6 +37,8 @@ async def run_job(python: str, launcher: os.PathLike[str], job: dict[str, Any], 
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)  # git too; the agent is in a session of its own
             await process.wait()
+    if process.returncode and process.returncode < 0:
+        raise Interrupted(f"The box's launcher was ended by signal {-process.returncode}.")
     try:
         answer = json.loads(out)
     except ValueError as error:

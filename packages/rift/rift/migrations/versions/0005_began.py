@@ -1,0 +1,13 @@
+"""When the start of a box's agent began: one that ends soon after each of its starts is not started for ever."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    """Add the moment. Of a box that runs already it is not known, and it needs none: it is steady once it was heard."""
+    op.execute("ALTER TABLE boxes ADD COLUMN began_at timestamptz")
