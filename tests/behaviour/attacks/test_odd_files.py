@@ -37,7 +37,7 @@ os.mkdir(path)
 print(len(path))
 os.mkdir("closed"); open("closed/in", "w").close(); os.chmod("closed/in", 0); os.chmod("closed", 0)
 with open("hole", "wb") as file:
-    file.truncate(1 << 40)
+    file.truncate(1 << 34)
 for number in range(1000):
     os.symlink("link%d" % ((number + 1) % 1000), "link%d" % number)
 os.mkfifo("fifo")
