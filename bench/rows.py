@@ -16,6 +16,7 @@ import psycopg
 
 from bench.floors import Peer, jail_words, owner, peer, run_as, run_times
 from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, percentile, shown, start, timed
+from bench.parked import parked
 
 SAMPLE = "sample/hello"
 MIB = 1024 * 1024
@@ -382,4 +383,5 @@ ROWS = {
     "idle": idle,
     "tasks": task_tools,
     "start": start_up,
+    "parked": parked,
 }
