@@ -15,8 +15,8 @@ from bench.harness import META, PROTOCOL, Row, System, found, percentile, shown,
 
 SAMPLE = "sample/hello"
 CALLS = 2000
-BLOCK_SECONDS = 40
-RUNS_SECONDS = 22
+BLOCK_SECONDS = 45
+RUNS_SECONDS = 35
 """How long the commands run that half of the calls wait for; the other half's never end."""
 MIB = 1024 * 1024
 
@@ -42,7 +42,7 @@ async def parked(system: System) -> list[Row]:
     idle, alone = rss(system.pid), await timed(100, lambda: client.call("rift_whoami"))
     began = time.perf_counter()
     calls = [asyncio.create_task(wait(system, task, ids[n % 2], streams=n % 4 < 2, began=began)) for n in range(CALLS)]
-    await asyncio.sleep(BLOCK_SECONDS * 0.2)  # all are there
+    await asyncio.sleep(BLOCK_SECONDS / 3)  # all are there
     beside = await timed(100, lambda: client.call("rift_whoami"))
     peak, held = rss(system.pid), connections(system)
     waited = await asyncio.gather(*calls)

@@ -103,6 +103,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "bad_arguments": _bad_arguments,
     "unknown_tool": lambda: wire.unknown_tool(Stop(), hint="did you mean rift_vm_ls?"),
     "no_answer": lambda: wire.no_answer(Retry(5), tool="rift_repos", seconds=53, request="r-0c1d2e3f4a5b"),
+    "overloaded": lambda: wire.overloaded(Retry(5), tool="rift_bash"),
     "internal_error": lambda: wire.internal_error(
         Ask("the person who runs this Rift", "the request id finds the failure in its log"),
         request="r-0c1d2e3f4a5b",

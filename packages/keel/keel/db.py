@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,11 +14,11 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from keel.telemetry import tracing
 
-__all__ = ["Database", "Json", "OperationalError", "Tx", "UniqueViolation", "Use", "forbid_in_transaction"]
+__all__ = ["Busy", "Database", "Json", "OperationalError", "Tx", "UniqueViolation", "Use", "forbid_in_transaction"]
 
 Row = TypeVar("Row")
 Params = Mapping[str, object]
@@ -103,13 +104,24 @@ class Tx:
             yield
 
 
-class Database:
-    """A pool of connections to one database under one role."""
+class Busy(Exception):
+    """No connection became free in time: nothing of the block ran."""
 
-    def __init__(self, url: str, *, size: int = 12) -> None:
+
+class Database:
+    """A pool of connections to one database under one role.
+
+    `tx` and `look` take for whom they are (`whose`, any text): of the connections, one of these has `share` at once at
+    most, and waits for its turn without holding any. So what crowds on one lock leaves the rest to everybody else.
+    Both raise Busy when no connection became free within `patience` seconds, the wait for a turn included.
+    """
+
+    def __init__(self, url: str, *, size: int = 12, share: int = 4, patience: float = 35.0) -> None:
         self.url = url
+        self._patience, self._share = patience, share
+        self._turns: dict[str, tuple[asyncio.Semaphore, int]] = {}
         self._pool = AsyncConnectionPool(
-            url, min_size=1, max_size=size, open=False, timeout=10.0, kwargs={"autocommit": True}
+            url, min_size=1, max_size=size, open=False, timeout=patience, kwargs={"autocommit": True}
         )
 
     async def __aenter__(self) -> Self:
@@ -128,19 +140,45 @@ class Database:
         return Use(size - free, free, stats.get("requests_waiting", 0))
 
     @asynccontextmanager
-    async def look(self) -> AsyncIterator[Tx]:
+    async def look(self, whose: str | None = None) -> AsyncIterator[Tx]:
         """A connection without a transaction: each statement is one trip and stands for itself."""
-        async with self._pool.connection() as connection:
+        async with self._connection(whose) as connection:
             yield Tx(connection)
 
     @asynccontextmanager
-    async def tx(self) -> AsyncIterator[Tx]:
+    async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
         """A transaction. Raises RuntimeError when one is already open in this task."""
         forbid_in_transaction("a second transaction")
         with tracing.span("transaction"):
-            async with self._pool.connection() as connection, connection.transaction():
+            async with self._connection(whose) as connection, connection.transaction():
                 mark = _inside.set(True)
                 try:
                     yield Tx(connection)
                 finally:
                     _inside.reset(mark)
+
+    @asynccontextmanager
+    async def _connection(self, whose: str | None) -> AsyncIterator[AsyncConnection[Any]]:
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._patience):
+                    if whose is not None:
+                        await held.enter_async_context(self._turn(whose))
+                    connection = await held.enter_async_context(self._pool.connection())
+            except (TimeoutError, PoolTimeout) as error:
+                raise Busy(f"no connection to the database became free in {self._patience:g} s") from error
+            yield connection
+
+    @asynccontextmanager
+    async def _turn(self, whose: str) -> AsyncIterator[None]:
+        turns, here = self._turns.get(whose) or (asyncio.Semaphore(self._share), 0)
+        self._turns[whose] = (turns, here + 1)
+        try:
+            async with turns:
+                yield
+        finally:
+            here = self._turns[whose][1] - 1
+            if here:
+                self._turns[whose] = (turns, here)
+            else:
+                del self._turns[whose]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -23,13 +23,16 @@ log = structlog.get_logger()
 RECONNECT_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 5.0
 """How long a waiter trusts silence: the listening connection may have been away."""
+PULSE_SECONDS = 3.0
+"""How often the listening connection shows that it is there, while it says nothing."""
 
 
 class Subscription:
     """One waiter's interest in some topics. Made by `Signals.on`."""
 
-    def __init__(self, *, closing: bool = False) -> None:
+    def __init__(self, *, closing: bool = False, sure: Callable[[], bool] = lambda: False) -> None:
         self._event = asyncio.Event()
+        self._sure = sure
         self.closing = closing
         """Set when the process is about to end: answer with what there is, and wait no more."""
 
@@ -44,14 +47,19 @@ class Subscription:
 
     async def wait(self, seconds: float) -> bool:
         """Whether a topic was notified since the last call; False after `seconds` (at most `LOOK_AGAIN_SECONDS`)."""
+        notified, _ = await self.wait_surely(seconds)
+        return notified
+
+    async def wait_surely(self, seconds: float) -> tuple[bool, bool]:
+        """As `wait`; and whether it is certain, where nothing was notified, that nothing happened."""
         if seconds > 0 and not self.closing:
             try:
                 await asyncio.wait_for(self._event.wait(), min(seconds, LOOK_AGAIN_SECONDS))
             except TimeoutError:
-                return False
+                return False, self._sure()
         notified = self._event.is_set()
         self._event.clear()
-        return notified
+        return notified, notified or self._sure()
 
 
 class Signals:
@@ -90,7 +98,7 @@ class Signals:
     @contextmanager
     def on(self, *topics: str) -> Iterator[Subscription]:
         """Subscribe to topics for the length of the block."""
-        subscription = Subscription(closing=self._closing)
+        subscription = Subscription(closing=self._closing, sure=lambda: self._listening)
         for topic in topics:
             self._waiters[topic].add(subscription)
         try:
@@ -117,10 +125,13 @@ class Signals:
                     away, self._listening = False, True
                     self._wake_all()  # what happened while we were away
                     self._ready.set()
-                    async for notification in connection.notifies():
-                        for waiter in tuple(self._waiters.get(notification.payload, ())):
-                            waiter.wake()
-            except OperationalError as error:
+                    while True:
+                        async for notification in connection.notifies(timeout=PULSE_SECONDS):
+                            for waiter in tuple(self._waiters.get(notification.payload, ())):
+                                waiter.wake()
+                        async with asyncio.timeout(PULSE_SECONDS):
+                            await connection.execute("SELECT 1")  # what was notified meanwhile comes with the next
+            except (OperationalError, TimeoutError) as error:
                 self._listening = False
                 if not away:  # once for each time that it goes away
                     log.warning("signals.reconnecting", error=str(error).strip())

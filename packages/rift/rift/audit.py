@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from keel import ledger
-from keel.db import Tx
+from keel.db import Busy, Tx
 from keel.refusal import Refusal
 from rift.deps import Deps
 from rift.people.model import Caller
@@ -73,15 +73,22 @@ class Row:
         return result
 
 
+class NotBegun(Exception):
+    """The database was too busy for an action to begin: nothing was done, nothing is recorded."""
+
+
 @asynccontextmanager
 async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, Row]]:
     """A transaction with its record. An exception rolls the action back and leaves a record with outcome `error`."""
-    row = Row()
+    row, begun = Row(), False
     try:
-        async with deps.db.tx() as tx:
+        async with deps.db.tx(act.actor) as tx:
+            begun = True
             yield tx, row
             await ledger.append(tx, _record(deps, act, row))
-    except Exception:
+    except Exception as error:
+        if isinstance(error, Busy) and not begun:
+            raise NotBegun from error  # nothing was decided, so there is nothing to record, and nowhere
         row.outcome = "error"
         async with deps.db.tx() as tx:
             await ledger.append(tx, _record(deps, act, row))
@@ -90,7 +97,7 @@ async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, R
 
 async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
     """Record a refusal that was decided before any transaction (a bad argument), and hand it through."""
-    async with deps.db.tx() as tx:
+    async with deps.db.tx(act.actor) as tx:
         await ledger.append(tx, _record(deps, act, Row(outcome=refusal.code)))
     return refusal
 

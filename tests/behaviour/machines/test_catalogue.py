@@ -46,6 +46,10 @@ ELSEWHERE = {
     ),
     "nothing_sealed": ("tests/unit/records/test_actions.py", "test_where_nothing_was_recorded_there_is_no_checkpoint"),
     "unknown_tool": (SERVER, "test_a_call_of_no_tool_is_recorded_under_its_name_without_secrets"),
+    "overloaded": (
+        "tests/wire/mcp/test_many_waiting.py",
+        "test_a_call_that_finds_no_connection_in_time_did_nothing_and_says_when_to_come_back",
+    ),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""

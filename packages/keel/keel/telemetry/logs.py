@@ -30,7 +30,9 @@ LEVELS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 """What moves a cursor, ends a line, turns writing round, hides, or cannot be written."""
 _MANY_LINES = frozenset({"exception", "stack", "trace"})
-_DATABASE_AWAY = frozenset({"OperationalError", "AdminShutdown", "CrashShutdown", "PoolTimeout", "ConnectorException"})
+_DATABASE_AWAY = frozenset(
+    {"OperationalError", "AdminShutdown", "CrashShutdown", "PoolTimeout", "Busy", "ConnectorException"}
+)
 """By name, as importing their modules would slow every --help."""
 
 

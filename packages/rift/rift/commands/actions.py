@@ -254,13 +254,17 @@ async def _until_one_ended(
     deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
 ) -> Seen:
     """Wait for the first of some commands to end; how all of them stand then, or when the time is over."""
+    certain = False
+    seen = None
     while True:
-        seen = await _look(deps, box, numbers)
+        if seen is None or not certain or deadline.left() <= 0 or signal.closing:
+            seen = await _look(deps, box, numbers)
         reports = [seen.report(CommandId(box, n)) for n in numbers]
         over = deadline.left() <= 0 or signal.closing
         if over or any(report.ended or report.status == "did not run" for report in reports):
             return seen
-        await signal.wait(deadline.left())
+        notified, sure = await signal.wait_surely(deadline.left())
+        certain = sure and not notified
         await progress("; ".join(f"{report.id} {report.status}" for report in reports))
 
 
@@ -345,5 +349,5 @@ def _reach(deps: Deps, command: Command) -> Reach:
 
 
 async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> Seen:
-    async with deps.db.look() as tx:
+    async with deps.db.look(f"look:{box}") as tx:  # of a thousand that wait for one end each looks in its turn
         return Seen(await store.find(tx, box, numbers), deps.clock.now())

@@ -18,6 +18,9 @@ META_KEY = "rift/refusal"
 bad_arguments = kind("bad_arguments", "{tool} did not run: {problems}. {has}")
 internal_error = kind("internal_error", "Rift failed at this call. Its log tells why under the request id {request}.")
 unknown_tool = kind("unknown_tool", "Unknown tool: {hint}")
+overloaded = kind(
+    "overloaded", "Rift has more to do than it can at this moment: {tool} was not begun, and nothing was done."
+)
 no_answer = kind("no_answer", "{tool} was not done within {seconds} s; what it began goes on (request id {request}).")
 
 LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from keel.db import Busy
 from keel.telemetry import logs
 from rift import meters
 from rift.agents import actions
@@ -93,6 +94,8 @@ def _door(
                 with meters.POLLS.track_inprogress():
                     return await _while_heard(request, answer)
             response: Response = await answer
+        except Busy:
+            return _error("busy: say it again", 503)
         except (Malformed, ValueError, TypeError, LookupError, RecursionError) as error:
             return _error(str(error)[:200] or "the body is out of shape", 400)
         return response

@@ -43,10 +43,11 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from keel.clock import Clock
+from keel.db import Busy
 from keel.ids import Ids
 from keel.refusal import Ask, Mend, Refusal, Retry, Stop
 from rift import meters
-from rift.audit import Act
+from rift.audit import Act, NotBegun
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.people.model import Caller
@@ -57,7 +58,7 @@ from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.scrub import act as scrubbed
 from rift.wire.mcp.tool import Answer, Call, Tool
 from rift.wire.observed import observed_call
-from rift.wire.refusals import internal_error, no_answer, refusal_result, unknown_tool
+from rift.wire.refusals import internal_error, no_answer, overloaded, refusal_result, unknown_tool
 
 log = structlog.get_logger()
 
@@ -72,6 +73,8 @@ TICK_SECONDS = 5.0
 """How often a client that waits hears of it: several give up after 60 s of silence."""
 GRACE_SECONDS = 1.0
 """How long after its deadline a tool is still waited for."""
+BUSY_SECONDS = 5
+"""When a call that could not begin may be made again."""
 SHUTDOWN_SECONDS = 3.0
 """How long the server waits, when it stops, for what calls have begun."""
 RAW_ARGUMENTS = "rift/arguments"
@@ -294,6 +297,12 @@ async def _run(tool: Tool, call: Call, arguments: Mapping[str, Any]) -> Answer |
     """The tool's answer; when it raises, a refusal that tells the request's id and nothing else."""
     try:
         return await tool.run(call, arguments)
+    except NotBegun:
+        log.warning("mcp.overloaded", tool=tool.name)
+        return overloaded(Retry(BUSY_SECONDS), tool=tool.name)
+    except Busy:
+        log.warning("mcp.overloaded", tool=tool.name, begun=True)
+        return no_answer(_mend(tool), tool=tool.name, seconds=round(tool.budget), request=call.request)
     except Exception:  # noqa: BLE001 - whatever it is, the client learns an id and the log the rest
         trace = without_secrets(traceback.format_exc())  # as text: a renderer of frames would show their locals
         log.error("mcp.tool_failed", tool=tool.name, user=call.caller.user, trace=trace)
