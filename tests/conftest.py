@@ -26,6 +26,8 @@ TOOLS = {
     "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
     "pasta": (("pasta", "--version"), 0, "apt-get install passt"),
     "nft": (("/usr/sbin/nft", "--version"), 0, "apt-get install nftables"),
+    "curl": (("curl", "--version"), 0, "apt-get install curl"),
+    "wget": (("wget", "--version"), 0, "apt-get install wget"),
     "ip": (("ip", "-V"), 0, "apt-get install iproute2"),
 }
 """Programs some tests need beyond git and Python: how to ask the version, the least major one, how to install."""

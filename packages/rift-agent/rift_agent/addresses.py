@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import ipaddress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    Net = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+
 BARRED_4 = tuple(
     (ipaddress.IPv4Network(network), name)
     for network, name in (
@@ -43,6 +49,37 @@ def barred(address: str) -> str:
         named = next((name for network, name in BARRED_6 if number in network), "")
         return named or ("" if number in PUBLIC_6 else "reserved")
     return next((name for network, name in BARRED_4 if number in network), "")
+
+
+def own() -> list[Net]:
+    """The addresses of this host, as networks: each its own, and what else the kernel takes for itself."""
+    found: list[Net] = []
+    last = ""
+    for line in _read("/proc/net/fib_trie").splitlines():
+        words = line.split()
+        if words[:1] == ["|--"]:
+            last = words[1]
+        elif words[1:] == ["host", "LOCAL"]:
+            found.append(ipaddress.IPv4Network(last + words[0]))
+    numbers = (line.split()[0] for line in _read("/proc/net/if_inet6").splitlines())
+    found += (ipaddress.IPv6Network((int(number, 16), 128)) for number in numbers)
+    return list(dict.fromkeys(found))
+
+
+def is_own(address: str, networks: list[Net]) -> bool:
+    """Whether an address is of one of the host's `own`, also as one of IPv6 that carries it."""
+    number = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(number, ipaddress.IPv6Address) and any(number in network for network in CARRIERS):
+        return is_own(str(ipaddress.IPv4Address(int(number) & 0xFFFFFFFF)), networks)
+    return any(number in network for network in networks)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def reachable(address: str, reach: list[str]) -> bool:

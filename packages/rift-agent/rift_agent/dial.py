@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from rift_agent.addresses import barred, reachable
+from rift_agent.addresses import barred, is_own, own, reachable
 from rift_agent.requests import HEAD_LIMIT, Refusal
 
 TYPE_CHECKING = False
@@ -27,22 +27,20 @@ def dial_public(host: str, port: int, reach: list[str]) -> socket.socket:
     except OSError as error:
         raise Refusal("502 Bad Gateway", f"{host} cannot be looked up: {error.args[-1]}.") from None
     reason = f"{host} has no address"
+    ours = own()
     for *_, address in found:
         _judge(host, str(address[0]), reach)
+        if is_own(str(address[0]), ours):
+            raise _private(f"{host} is this host itself, which no box may reach.")
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
         try:
             sock.settimeout(PATIENCE)
             sock.connect(address)
-            if sock.getsockname()[0] == sock.getpeername()[0]:
-                raise _private(f"{host} is this host itself, which no box may reach.")
             return sock
         except OSError as error:
             sock.close()
             reason = f"{host} cannot be reached: {error.strerror or error}"
-        except Refusal:
-            sock.close()
-            raise
     raise Refusal("502 Bad Gateway", f"{reason}.")
 
 

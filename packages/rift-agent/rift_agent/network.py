@@ -63,14 +63,14 @@ class Network:
             raise NoJail(f"pasta makes no network: {first[0]}")
 
     def _filter(self) -> None:
-        own = _read("/proc/net/fib_trie"), _read("/proc/net/if_inet6")
         output, said = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                from rift_agent.walls import host_addresses, ruleset  # here: an idle agent does without them
+                from rift_agent.addresses import own  # here: an idle agent does without them
+                from rift_agent.walls import ruleset
 
-                rules = memory("rules", ruleset(host_addresses(*own), self._config.reach).encode("ascii"))
+                rules = memory("rules", ruleset(own(), self._config.reach).encode("ascii"))
                 for namespace, kind in ((self._user, _CLONE_NEWUSER), (self._net, _CLONE_NEWNET)):
                     if libc.call("setns", namespace, kind):
                         raise OSError("the jail's network cannot be entered")

@@ -7,6 +7,7 @@ One request a connection. One thread a connection, most of them waiting; loaded 
 from __future__ import annotations
 
 import _thread
+import collections
 import socket
 import time
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 MOST = 128  # connections at once; one more is told so
 TURNED_AWAY = 16  # of those at once; one more is closed unserved
 HEAD_PATIENCE = 15.0  # seconds for a request's head
+ITSELF = (b"GET / HTTP/1", b"GET http://127.0.0.1:3128/ HTTP/1", b"GET http://localhost:3128/ HTTP/1")
 _CHUNK = 65536
+_lately: collections.deque[str] = collections.deque(maxlen=16)
 _places = _thread.allocate_lock()
 _taken = 0
 
@@ -57,7 +60,11 @@ def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full
     """Serves the one request of a connection; `dial(host, port)` makes the way out or raises Refusal."""
     host, port = "", 0
     try:
-        request, early = _read_request(client)
+        raw, early = _read_head(client)
+        if raw.startswith(ITSELF):
+            _send(client, "200 OK", _about(config))
+            return
+        request = parse(raw)
         host, port = request.host, request.port
         if full:
             raise Refusal(
@@ -71,6 +78,8 @@ def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full
         say(f"proxy: {refusal.status}: {refusal.sentence}")
         if refusal.why:
             note(host, port, refusal.why)
+        if refusal.sentence not in _lately:
+            _lately.append(refusal.sentence)
         _answer(client, refusal)
         return
     with server:
@@ -106,8 +115,8 @@ def _place(change: int) -> int:
         return _taken
 
 
-def _read_request(client: socket.socket) -> tuple[Request, bytes]:
-    """The request, and what of its body came with its head."""
+def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
+    """A request's head, without the blank line after it, and what of its body came with it."""
     raw, end = b"", time.monotonic() + HEAD_PATIENCE
     while b"\r\n\r\n" not in raw:
         left = end - time.monotonic()
@@ -125,7 +134,7 @@ def _read_request(client: socket.socket) -> tuple[Request, bytes]:
         raw += part
     client.settimeout(IDLE)
     head, _, early = raw.partition(b"\r\n\r\n")
-    return parse(head), early
+    return head, early
 
 
 def _check(request: Request, config: Config) -> None:
@@ -149,11 +158,24 @@ def _check(request: Request, config: Config) -> None:
 def _answer(client: socket.socket, refusal: Refusal) -> None:
     """The refusal in full in three places, since each client shows another: status line, header, body."""
     sentence = "".join(letter if letter.isprintable() else "?" for letter in refusal.sentence)
-    body = f"{sentence}\n".encode("utf-8", "replace")
     code = refusal.status.partition(" ")[0]
+    _send(client, f"{code} {sentence}", f"{sentence}\n", f"X-Rift-Refusal: {sentence}\r\n")
+
+
+def _about(config: Config) -> str:
+    """What the proxy says of itself: many a program tells of a refused https address no more than "403"."""
+    said = "".join(f"- {sentence}\n" for sentence in list(_lately)) or "- nothing\n"
+    return (
+        f"The proxy of a box of {config.named}: to listed hosts, on ports 80 and 443.\nIt refused lately, or could not "
+        f"reach, the newest last:\n{said}"
+    )
+
+
+def _send(client: socket.socket, status: str, text: str, more: str = "") -> None:
+    body = text.encode("utf-8", "replace")
     head = (
-        f"HTTP/1.1 {code} {sentence}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-        f"X-Rift-Refusal: {sentence}\r\nConnection: close\r\n\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+        f"{more}Connection: close\r\n\r\n"
     )
     client.sendall(head.encode("latin-1", "replace") + body)
     client.shutdown(socket.SHUT_WR)

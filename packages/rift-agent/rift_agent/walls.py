@@ -25,15 +25,15 @@ _NEIGHBOURS = (
 )
 
 
-def ruleset(own: Iterable[str], reach: Iterable[str]) -> str:
-    """The rules. `own` are the host's addresses, `reach` the networks that its settings open.
+def ruleset(own: Iterable[Net], reach: Iterable[str]) -> str:
+    """The rules. `own` are the host's addresses, as networks, and `reach` the networks that its settings open.
 
     As for the proxy: loopback, link-local and multicast addresses are out of reach whatever the settings say, and an
     address of IPv4 inside one of IPv6 is judged by itself.
     """
     barred: list[tuple[Net, str]] = [*BARRED_4, *BARRED_6]
     never: list[Net] = [network for network, name in barred if not name.startswith(("private", "reserved"))]
-    never += [ipaddress.ip_network(address) for address in own]
+    never += own
     opened: list[Net] = [ipaddress.ip_network(network, strict=False) for network in reach]
     closed: list[Net] = [network for network, _ in barred]
     lines = [
@@ -50,21 +50,6 @@ def ruleset(own: Iterable[str], reach: Iterable[str]) -> str:
     rules = "".join(f"    {line}\n" for line in lines)
     chain = f"  chain out {{\n    type filter hook output priority 0; policy drop;\n{rules}  }}\n"
     return f"table inet rift {{\n{chain}}}\n"
-
-
-def host_addresses(trie: str, inet6: str) -> list[str]:
-    """The host's own addresses, from what /proc/net/fib_trie and /proc/net/if_inet6 say."""
-    found, last = set(), ""
-    for line in trie.splitlines():
-        words = line.split()
-        if words[:1] == ["|--"]:
-            last = words[1]
-        elif words == ["/32", "host", "LOCAL"]:
-            found.add(last)
-    for line in inet6.splitlines():
-        number = line.split()[0]
-        found.add(str(ipaddress.IPv6Address(int(number, 16))))
-    return sorted(found)
 
 
 def _match(networks: list[Net], verdict: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.conformance.agent.boxes import Box
 from tests.conformance.agent.plane import Plane
+from tests.conformance.agent.world import World, worlds
 
 import rift_agent
 
@@ -21,6 +22,12 @@ def archive() -> Iterator[Path]:
     folder.chmod(0o755)
     yield rift_agent.build(folder / "agent.pyz")
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A host in a network of its own; a module whose boxes live there has its `plane` there too."""
+    yield from worlds()
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from tests.conformance.agent.world import (
     PUBLIC_6,
     RESOLVER,
     World,
-    worlds,
 )
 
 pytestmark = [
@@ -63,11 +62,6 @@ def tell(name, call, *words, **more):
         said = "no: " + str(error)
     sys.stdout.write(json.dumps([name, said]) + "\n")
 """
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    yield from worlds()
 
 
 @pytest.fixture

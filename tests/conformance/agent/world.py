@@ -12,10 +12,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import http.server
 import itertools
 import os
 import socket
 import socketserver
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -91,9 +93,19 @@ class World:
         self._servers.append(server)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def name_server(self, space: str, address: str) -> None:
-        """Has `names` answered at that address too."""
-        self.within(space, lambda: self._listen(socket.AF_INET, 53, Names, address))
+    def shop(self, folder: Path, certificate: Path) -> None:
+        """Has the files of a folder at PUBLIC by https; `certificate` holds its key too."""
+
+        def serve() -> None:
+            handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+            server = http.server.ThreadingHTTPServer((PUBLIC, 443), handler)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            self._servers.append(server)
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+        self.within(self.world, serve)
 
     def within(self, space: str, make: Callable[[], T]) -> T:
         """What `make` gives in that network namespace: sockets stay where they were made, and so do threads."""

@@ -359,3 +359,15 @@ def test_a_network_that_the_settings_open_is_open_in_every_spelling_and_no_other
             opened(host, 443)
         with pytest.raises(Refusal, match="private"):
             other(host, 443)
+
+
+def test_the_proxy_itself_says_what_it_refused_lately() -> None:
+    """To an agent whose curl or git said no more than 403: each sentence once, the oldest forgotten."""
+    for host in (*(f"{number}.example" for number in range(20)), "19.example"):
+        exchange(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(), no_dial)
+    for asked in ("/", "http://127.0.0.1:3128/"):
+        said = exchange(f"GET {asked} HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n\r\n".encode(), no_dial).decode()
+        assert said.startswith("HTTP/1.1 200 OK\r\n")
+        lines = said.splitlines()
+        assert [line.split()[1] for line in lines if line.startswith("- ")] == [f"{n}.example" for n in range(4, 20)]
+        assert lines[-1].endswith("rift repo network acme/app --allow 19.example")

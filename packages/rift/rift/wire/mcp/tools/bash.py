@@ -37,8 +37,9 @@ TOOL = Tool(
         "Runs a shell command in the VM, starting in the checkout, and answers finished with its exit code and "
         "output, or has not finished with the rift_output call that reads on: then do not send it again. It runs "
         "until it ends or `timeout` passes, whether or not the call still waits. Files and background processes "
-        "persist between commands; variables and the working directory do not. At most 4 commands are open at once; "
-        "a quiet task closes after 4 hours even while one runs, so read a long one with rift_output."
+        "persist between commands; variables and the working directory do not; after a 403 of the VM's proxy, "
+        "`curl 127.0.0.1:3128` in it says whom to ask. At most 4 commands are open at once; a quiet task closes after "
+        "4 hours even while one runs, so read a long one with rift_output."
     ),
     input_schema=schemas.arguments(
         required={
