@@ -35,9 +35,9 @@ class CutDatabase(Database):
         self.url = inner.url
 
     @asynccontextmanager
-    async def tx(self) -> AsyncIterator[Tx]:
+    async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
         self.left -= 1
-        async with self._inner.tx() as tx:
+        async with self._inner.tx(whose) as tx:
             yield tx
             if self.left == 0 and not self._after:
                 raise Cut

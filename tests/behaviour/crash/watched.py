@@ -99,14 +99,14 @@ def watched_database(here: points.Points) -> type[Database]:
 
     class WatchedDatabase(Database):
         @asynccontextmanager
-        async def look(self) -> AsyncIterator[Tx]:
-            async with super().look() as tx:
+        async def look(self, whose: str | None = None) -> AsyncIterator[Tx]:
+            async with super().look(whose) as tx:
                 yield WatchedTx(tx.connection)
 
         @asynccontextmanager
-        async def tx(self) -> AsyncIterator[Tx]:
+        async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
             place = ""
-            async with super().tx() as tx:
+            async with super().tx(whose) as tx:
                 yield tx
                 place = here.place(sys._getframe(1)) or "?"
                 count = here.begin(place, "commit")
