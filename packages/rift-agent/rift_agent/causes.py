@@ -54,7 +54,7 @@ class Causes:
         if now.refused > before.refused:
             found.append(self._processes())
         if code == _TOO_LARGE:
-            found.append(f"{self.disk_full()}: no file may be larger")
+            found.append(self.one_file())
         if code != 0 and not found:
             found += self._hints(output[-_END:])
         return found
@@ -72,6 +72,10 @@ class Causes:
     def disk_full(self) -> str:
         """The sentence about the disk's limit."""
         return f"disk full ({self._limit('disk')})"
+
+    def one_file(self) -> str:
+        """The sentence about a file that met the disk's limit alone."""
+        return f"{self.disk_full()}: no file may be larger"
 
     def _memory(self) -> str:
         return f"out of memory ({self._limit('memory')})"
@@ -96,7 +100,8 @@ class Causes:
             ("Too many open files", self._open_files),
             ("No space left on device", self.space),
             ("Disk quota exceeded", self.space),
-            ("File too large", lambda: f"no file of this VM may be larger than the disk's limit: {self.disk_full()}"),
+            ("File size limit exceeded", self.one_file),
+            ("File too large", self.one_file),
             ("Cannot allocate memory", lambda: self._by_rlimit("memory")),
             ("MemoryError", lambda: self._by_rlimit("memory")),
             ("std::bad_alloc", lambda: self._by_rlimit("memory")),
@@ -110,7 +115,14 @@ class Causes:
 
     def _open_files(self) -> str:
         limit = self._limits.get("open_files")
-        return f"a process of this VM may open {limit.value:,} ({limit.setting})" if limit else ""
+        if not limit:
+            return ""
+        import resource  # seldom needed
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= most < limit.value:
+            return f"a process of this VM may open {most:,}, which is the most that its host allows Rift"
+        return f"a process of this VM may open {limit.value:,} ({limit.setting})"
 
     def space(self) -> str:
         """What may be full where a program was told that the disk is, or ""."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -78,3 +79,22 @@ def test_a_group_that_cannot_be_joined_fails_the_box_and_says_which(make_box: Ca
     make_box(cgroups=["/nowhere/box"]).start()
     (event,) = plane.wait(lambda: [e for e in plane.events if e["type"] == "failed"])
     assert "/nowhere/box/cgroup.procs" in event["reason"]
+
+
+def test_a_box_whose_first_process_was_killed_for_memory_says_so(make_box: Callable[..., Box], plane: Plane) -> None:
+    box = make_box(limits=LIMITS)
+    group = box.path / "group"  # plain files: what counts here is what is told of the counter
+    group.mkdir()
+    (group / "cgroup.procs").touch()
+    (group / "memory.oom_control").write_text("oom_kill 0\n")
+    box.config["cgroups"] = [str(group)]
+    box.start().ready()
+    n = plane.bash("sleep 60")
+    lines = box.processes().items()
+    init = next(pid for pid, line in lines if " init " in line and "bwrap" not in line)
+    eventually(lambda: "sleep 60" in "".join(box.jailed().values()))
+    (group / "memory.oom_control").write_text("oom_kill 1\n")
+    os.kill(init, signal.SIGKILL)
+    (event,) = plane.wait(lambda: [e for e in plane.events if e["type"] == "failed"])
+    for reason in (event["reason"], plane.ended(n)["reason"]):
+        assert "out of memory (limit 200 MiB, Rift:memory)" in reason

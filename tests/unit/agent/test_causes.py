@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ V1 = ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n", "p
 
 
 def config(folder: Path, by: str, groups: list[str]) -> Config:
-    values = {"memory": 4 * 2**30, "processes": 1024, "disk": 20 * 2**30, "open_files": 65536}
+    values = {"memory": 4 * 2**30, "processes": 1024, "disk": 20 * 2**30, "open_files": 64}
     limits = {name: {"value": value, "setting": f"S:{name}", "by": by} for name, value in values.items()}
     fields: dict[str, Any] = {
         "box": "b-1", "incarnation": 1, "server": "http://x", "token_file": "t", "dir": str(folder), "python": "p",
@@ -54,9 +55,10 @@ def test_what_the_kernel_counted_since_the_start_is_the_cause(files: tuple[str, 
 @pytest.mark.parametrize(
     ("by", "code", "output", "hint"),
     [
-        ("rlimit", 1, b"OSError: [Errno 24] Too many open files", "may open 65,536 (S:open_files)"),
+        ("rlimit", 1, b"OSError: [Errno 24] Too many open files", "may open 64 (S:open_files)"),
         ("rlimit", 1, b"write error: No space left on device", "this VM may hold 20 GiB (S:disk), its /dev/shm 2 GiB"),
         ("rlimit", 1, b"OSError: [Errno 27] File too large", "disk full (limit 20 GiB, S:disk)"),
+        ("cgroup", 1, b"line 1: 77 File size limit exceeded", "disk full (limit 20 GiB, S:disk): no file may be"),
         ("rlimit", 1, b"Traceback\nMemoryError\n", "may have 4 GiB of memory (S:memory)"),
         ("rlimit", 254, b"bash: fork: Resource temporarily unavailable", "1,024 processes was reached (S:processes)"),
         ("rlimit", 153, b"", "disk full (limit 20 GiB, S:disk): no file may be larger"),
@@ -72,6 +74,14 @@ def test_a_failed_commands_last_words_give_a_hint(by: str, code: int, output: by
     said = found.of_command(found.now(), code, output)
     assert len(said) == bool(hint)
     assert hint in "".join(said)
+
+
+def test_a_host_that_allows_fewer_open_files_than_the_limit_is_named(tmp_path: Path) -> None:
+    its = config(tmp_path, "rlimit", [])
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    its.limits["open_files"].value = most + 1 if most >= 0 else 64
+    (said,) = Causes(its).of_command(Causes(its).now(), 1, b"Too many open files")
+    assert f"may open {most:,}, which is the most that its host allows" in said or most < 0
 
 
 def test_a_kill_by_the_host_itself_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

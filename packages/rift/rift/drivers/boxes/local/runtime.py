@@ -227,23 +227,26 @@ class Trial:
         found = await asyncio.to_thread(groups.find, self._config.data)
         if not found.plan.v1 and found.plan.v2 is None:
             return found
-        try:
-            async with locked(self._config, "cgroups"):
-                made = await asyncio.to_thread(
-                    found.make, ".trial", Limits(), self._config.probe_uid if self._root else None
-                )
-            files = [str(groups.entry(group)) for group in made.jail]
-            told = await self.run(
-                ["/bin/sh", "-c", 'for file; do echo 0 > "$file" || exit 1; done', "sh", *files],
-                join=[str(groups.entry(group)) for group in made.agent],
-            )
-            why = "" if told["code"] == 0 else f"they cannot be joined: {told['text'].strip()}"
-        except DriverError as error:
-            why = error.reason
-        finally:
-            async with locked(self._config, "cgroups"):
+        # The lock is held throughout: two that try at once would remove each other's.
+        async with locked(self._config, "cgroups"):
+            try:
+                why = await self._joined(found)
+            except DriverError as error:
+                why = error.reason
+            finally:
                 await found.remove(".trial")
         return groups.Groups(cgroups.Plan(why=why), self._config.data) if why else found
+
+    async def _joined(self, found: groups.Groups) -> str:
+        """Why a box's groups cannot be joined, "" where they can. Raises DriverError where they cannot be made."""
+        uid = self._config.probe_uid if self._root else None
+        made = await asyncio.to_thread(found.make, ".trial", Limits(), uid)
+        told = await self.run(
+            ["/bin/sh", "-c", 'for file; do echo 0 > "$file" || exit 1; done', "sh"]
+            + [str(groups.entry(group)) for group in made.jail],
+            join=[str(groups.entry(group)) for group in made.agent],
+        )
+        return "" if told["code"] == 0 else f"they cannot be joined: {told['text'].strip()}"
 
     async def run(
         self, words: list[str], folders: list[str] | None = None, join: list[str] | None = None
