@@ -13,7 +13,7 @@ NAMES = [
 
 
 async def test_a_box_full_of_odd_files_is_read_parked_and_destroyed(hands: Hands) -> None:
-    """Names of 255 bytes, paths of 4,096, a thousand levels and more, no text, closed folders, holes, links in circles."""
+    """Names of 255 bytes, paths of 4,096, a thousand levels, no text, closed folders, holes, links in circles."""
     await hands.take()
     attacker = Attacker(hands)
     said = await attacker.python(
