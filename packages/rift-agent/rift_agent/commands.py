@@ -47,7 +47,7 @@ class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
     __slots__ = ("answer", "before", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool",
-                 "status", "termed", "timeout")  # fmt: skip
+                 "status", "termed", "timeout", "times")  # fmt: skip
 
     def __init__(self, n: int, kind: str, timeout: int, spool: Spool, before: Counted) -> None:
         self.n = n
@@ -63,6 +63,7 @@ class Command:
         self.kill_at = _FOREVER
         self.pause = 0.0
         self.termed: set[int] = set()
+        self.times: list[float] = []  # of one that is traced: taken, begun
         self.answer = bytearray()  # of a read or write: the line and the bytes
 
 
@@ -89,6 +90,8 @@ class Commands:
         """Starts what the control plane ordered; whatever goes wrong is told as the command's end."""
         n, kind = int(order["n"]), str(order["kind"])
         command = Command(n, kind, int(order["timeout"]), self._spools.new(n), self.causes.now())
+        if order.get("trace"):
+            command.times.append(time.time())
         self._open[n] = command
         if self.disk:
             self.disk.wake()
@@ -164,6 +167,8 @@ class Commands:
             self._end(command, f"it could not be started: {value[:200].decode('utf-8', 'replace')}{self._room()}")
         elif message.kind == messages.STARTED and value.isdigit() and not command.inner:
             command.inner = int(value[:10])
+            if command.times:
+                command.times.append(time.time())
         elif message.kind == messages.ENDED and value.isdigit():
             command.status = int(value[:10]) & 0xFFFF
             if command.cause:
@@ -275,6 +280,8 @@ class Commands:
                 command.output, SMALL_PIPE
             )  # a background child may hold it for days, and a user's share is bounded
         event: dict[str, Any] = {"type": "ended", "n": command.n, "exit": None, "reason": instead or None}
+        if command.times:
+            event["times"] = [*command.times, time.time()]
         if not instead:
             event["exit"], event["reason"] = _outcome(command)
         if command.kind != "bash" and event["exit"] == 0:

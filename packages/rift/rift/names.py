@@ -10,6 +10,8 @@ from datetime import timedelta
 PERSONAL = "personal"
 """What every `org` argument takes for the caller's own organization."""
 
+AGENT = "rift-agent"
+"""The service that a box's agent is in a trace."""
 TASK_PREFIX = "task_"
 BOX_PREFIX = "b-"
 BEARER_PREFIX = "rift_"

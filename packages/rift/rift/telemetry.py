@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from importlib.metadata import version
 
 from keel.telemetry import logs, tracing
+from rift.names import AGENT
 from rift.secrecy import for_logs
 from rift.settings import RiftSettings
 
 SERVICE = "rift"
-AGENT_SERVICE = "rift-agent"
-"""Under which name the work of boxes' agents stands in a trace."""
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 CLOSE_SECONDS = 2.0
 """How long a process that ends waits for a collector."""
@@ -25,7 +24,7 @@ def telling(settings: RiftSettings, environment: Mapping[str, str]) -> Iterator[
     if wanted(settings, environment):
         from keel.telemetry.otlp import Otlp  # 0.2 s and 15 MB, for those who asked for it
 
-        tracing.start(Otlp(settings.telemetry.otlp_endpoint, SERVICE, (AGENT_SERVICE,), version("rift")))
+        tracing.start(Otlp(settings.telemetry.otlp_endpoint, SERVICE, (AGENT,), version("rift")))
     try:
         yield
     finally:

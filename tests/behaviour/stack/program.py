@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from keel.refusal import Refusal
+from keel.settings import load
 from rift import app, serving
 from rift.audit import Act
 from rift.deps import Deps
@@ -35,7 +36,11 @@ CLIENTS = {"ada": (ADA, "Claude"), "ada again": (ADA, "Cursor"), "grace": (GRACE
 
 async def main(data: Path, port: int, database: str) -> None:
     """Serve until SIGTERM, background work included."""
-    settings = RiftSettings(server=ServerSettings(port=port), repos=RepoSettings(poll_every=timedelta(seconds=2)))
+    settings = RiftSettings(
+        server=ServerSettings(port=port),
+        repos=RepoSettings(poll_every=timedelta(seconds=2)),
+        log=load(RiftSettings, os.environ).log,
+    )
     agents = data / "agents.sock"
     async with app.connect(settings, data, database, agent_url=f"unix:{agents}") as deps:
         if not (data / "people.json").exists():

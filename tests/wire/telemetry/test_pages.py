@@ -176,6 +176,7 @@ async def test_the_numbers_follow_what_calls_do(whole: Whole, http: httpx2.Async
         ("rift_boxes", ("running", "task")),
         ("rift_tasks_open", ()),
         ("rift_workers", ()),
+        ("rift_ledger_unsealed_rows", ()),
         ("rift_agent_polls_open", ()),
         ("rift_database_up", ()),
     )

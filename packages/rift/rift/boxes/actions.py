@@ -11,6 +11,7 @@ import structlog
 from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
+from keel.telemetry import tracing
 from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
@@ -317,7 +318,7 @@ async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) ->
 
 
 async def _until_up(deps: Deps, id: str, deadline: Deadline, progress: Progress) -> Box:
-    with deps.signals.on(f"box:{id}") as signal:
+    with tracing.span("wait", box=id), deps.signals.on(f"box:{id}") as signal:
         box = await _now(deps, id)
         while box.state == "starting" and deadline.left() > 0 and not signal.closing:
             await signal.wait(deadline.left())

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.signals import Subscription
+from keel.telemetry import tracing
 from rift import meters
 from rift.audit import Act, audited, refuse
 from rift.boxes import actions as boxes
@@ -18,11 +19,21 @@ from rift.boxes.actions import Progress
 from rift.boxes.decide import decide_command
 from rift.boxes.refusals import full
 from rift.commands import refusals, store
-from rift.commands.decide import Reach, Tail, decide_bytes, decide_input, decide_piece, decide_report, outcome, share
+from rift.commands.decide import (
+    Reach,
+    Tail,
+    decide_bytes,
+    decide_input,
+    decide_piece,
+    decide_report,
+    decide_times,
+    outcome,
+    share,
+)
 from rift.commands.model import Answer, Command, CommandId, End, Ended, Handed, Kind, Piece, Report, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
-from rift.names import COMMANDS_KEPT, FILE_SECONDS, TAKE_WITHIN
+from rift.names import AGENT, COMMANDS_KEPT, FILE_SECONDS, TAKE_WITHIN
 
 ASK_SECONDS = 5.0
 """How long a box's agent has to hand over bytes."""
@@ -78,6 +89,7 @@ async def run(
     problem = decide_input(act.tool, wanted.input, wanted.content)
     if problem is not None:
         return await refuse(deps, act, problem)
+    place = tracing.here()
     with ExitStack() as heard:
         async with audited(deps, act) as (tx, row):
             box = await boxes.reach(tx, deps, row, act.caller, task, vm)
@@ -88,7 +100,16 @@ async def run(
                 return row.said(decision)
             n, now = box.next_command, deps.clock.now()
             if not await store.insert(
-                tx, box.id, n, wanted.kind, wanted.input, wanted.content, wanted.timeout, now, decision.wake
+                tx,
+                box.id,
+                n,
+                wanted.kind,
+                wanted.input,
+                wanted.content,
+                wanted.timeout,
+                now,
+                decision.wake,
+                place,
             ):
                 return row.said(full(box, await boxes.open_commands(tx, box.id)))
             signal = heard.enter_context(_hear(deps, box.id, [n]))
@@ -193,9 +214,26 @@ async def ended(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, en
     """An agent tells a command's end; the first telling counts. False when that agent is over."""
     done = await store.finish(tx, box, incarnation, token, end, deps.clock.now())
     if isinstance(done, Ended):
+        _trace(done, CommandId(box, done.n), end, deps.clock.now())
         meters.COMMANDS.labels(done.kind, outcome(end)).inc()
         meters.QUEUED_SECONDS.labels(done.kind).observe((done.claimed_at - done.created_at).total_seconds())
     return bool(done)
+
+
+def _trace(done: Ended, id: CommandId, end: End, now: datetime) -> None:
+    """What happened to a command since its call, as spans: the queue's, and its agent's on the agent's behalf."""
+    call = tracing.parse(done.trace)
+    if call is None or not tracing.on():
+        return
+    tracing.past("", "queue", call, done.created_at, done.claimed_at, command=str(id), command_kind=done.kind)
+    times = decide_times(end.times, done.claimed_at, now)
+    if times:
+        how = {"command": str(id), "command_kind": done.kind, "outcome": outcome(end), "exit": end.exit}
+        facts = {name: fact for name, fact in how.items() if fact is not None}
+        agent = tracing.past(AGENT, "command", call, times[0], times[-1], **facts)
+        for name, since, until in zip(("start", "run"), times, times[1:], strict=False):
+            tracing.past(AGENT, name, agent, since, until, command=str(id))
+        tracing.past(AGENT, "report", call, times[-1], now, command=str(id))
 
 
 async def answered(tx: Tx, id: str, box: str, first: int, size: int | None, data: bytes) -> None:
@@ -227,6 +265,8 @@ async def forget(deps: Deps) -> int:
 
 def _for_agent(row: dict[str, object]) -> dict[str, object]:
     told = {"n": row["n"], "kind": row["kind"], "timeout": row["timeout"]}
+    if row["trace"] is not None:
+        told["trace"] = row["trace"]
     told["command" if row["kind"] == "bash" else "path"] = row["input"]
     if row["kind"] == "write":
         told["content"] = row["content"] or ""
@@ -254,6 +294,13 @@ async def _until_one_ended(
     deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
 ) -> Seen:
     """Wait for the first of some commands to end; how all of them stand then, or when the time is over."""
+    with tracing.span("wait"):
+        return await _until_then(deps, box, numbers, signal, deadline, progress)
+
+
+async def _until_then(
+    deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
+) -> Seen:
     certain = False
     seen = None
     while True:

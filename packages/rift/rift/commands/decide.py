@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
 from keel.refusal import Refusal
@@ -49,6 +51,16 @@ def outcome(end: End) -> str:
         if end.reason is not None and end.reason.startswith(begins):
             return word
     return "no_exit" if end.exit is None else "ok" if end.exit == 0 else "failed"
+
+
+def decide_times(told: Sequence[float], claimed: datetime, now: datetime) -> list[datetime]:
+    """An agent's times as instants that can be: in order, none before its command was claimed or after now."""
+    times, least = [], claimed
+    for seconds in told:
+        at = claimed + timedelta(seconds=min(max(seconds - claimed.timestamp(), 0.0), 10**6))
+        least = max(least, min(at, now))
+        times.append(least)
+    return times
 
 
 def decide_report(id: CommandId, command: Command | None, silent: bool) -> Report:

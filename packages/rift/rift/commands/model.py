@@ -134,16 +134,19 @@ class End:
     media: str | None = None
     ran: bool = True
     """False: its stop came before the agent had started it, and now it never will."""
+    times: tuple[float, ...] = ()
+    """Of a traced one, by the agent's clock, in seconds since 1970: taken, begun (where it came to that), ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A command as its end was recorded: its kind, when it came and when its agent took it."""
+    """A command as its end was recorded: its kind, when it came, when its agent took it, the call's traceparent."""
 
     n: int
     kind: Kind
     created_at: datetime
     claimed_at: datetime
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

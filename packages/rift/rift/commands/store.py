@@ -19,14 +19,18 @@ _COMMAND = """
 
 
 async def insert(
-    tx: Tx, box: str, n: int, kind: str, input: str, content: str | None, timeout: int, now: datetime, wake: bool
-) -> bool:
-    """Queue a command in a locked box, count it, and wake the box's agent; False when four are open already."""
+    tx: Tx, box: str, n: int, kind: str, input: str, content: str | None, timeout: int, now: datetime, wake: bool,
+    trace: str | None = None,
+) -> bool:  # fmt: skip
+    """Queue a command in a locked box, count it, and wake the box's agent; False when four are open already.
+
+    `trace` is the traceparent of the call.
+    """
     row = await tx.row(
         """
         WITH queued AS (
-            INSERT INTO commands (box, n, kind, input, content, timeout, state, created_at)
-            SELECT %(box)s, %(n)s, %(kind)s, %(input)s, %(content)s, %(timeout)s, 'queued', %(now)s
+            INSERT INTO commands (box, n, kind, input, content, timeout, state, created_at, trace)
+            SELECT %(box)s, %(n)s, %(kind)s, %(input)s, %(content)s, %(timeout)s, 'queued', %(now)s, %(trace)s
             WHERE (SELECT count(*) FROM commands WHERE box = %(box)s AND state IN ('queued', 'claimed')) < %(most)s
             RETURNING box
         ), counted AS (
@@ -47,6 +51,7 @@ async def insert(
             "timeout": timeout,
             "now": now,
             "wake": wake,
+            "trace": trace,
             "most": OPEN_COMMANDS,
         },
     )
@@ -152,11 +157,11 @@ async def claim(
         ), new AS (
             UPDATE commands SET state = 'claimed', incarnation = %(incarnation)s, claimed_at = %(now)s
             FROM agent WHERE box = agent.id AND commands.state = 'queued' AND created_at > %(not_before)s
-            RETURNING n, kind, input, content, timeout, stop_wanted
+            RETURNING n, kind, input, content, timeout, stop_wanted, trace
         ), owned AS (
-            SELECT n, kind, input, content, timeout, stop_wanted FROM new
+            SELECT n, kind, input, content, timeout, stop_wanted, trace FROM new
             UNION ALL
-            SELECT n, kind, input, content, timeout, stop_wanted FROM commands
+            SELECT n, kind, input, content, timeout, stop_wanted, trace FROM commands
             WHERE box = %(box)s AND state = 'claimed' AND incarnation = %(incarnation)s
         )
         SELECT agent.state, agent.epoch, agent.asked, owned.* FROM agent LEFT JOIN owned ON true ORDER BY owned.n
@@ -190,7 +195,7 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
                                 tail = CASE WHEN n > agent.next_command - 1 - %(kept)s THEN %(tail)s::bytea END
             FROM agent
             WHERE box = agent.id AND n = %(n)s AND state = 'claimed' AND incarnation = %(incarnation)s
-            RETURNING n, kind, created_at, claimed_at
+            RETURNING n, kind, created_at, claimed_at, trace
         ), forgotten AS (
             UPDATE commands SET tail = NULL FROM agent, done
             WHERE box = agent.id AND commands.n <= agent.next_command - 1 - %(kept)s AND tail IS NOT NULL
@@ -216,7 +221,7 @@ async def finish(tx: Tx, box: str, incarnation: int, token_sha256: bytes, end: E
     )
     if row is None or row["n"] is None:
         return row is not None
-    return Ended(row["n"], row["kind"], row["created_at"], row["claimed_at"])
+    return Ended(row["n"], row["kind"], row["created_at"], row["claimed_at"], row["trace"])
 
 
 async def ask(tx: Tx, id: str, box: str, n: int, from_byte: int, at_most: int, now: datetime) -> None:

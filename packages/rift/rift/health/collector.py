@@ -16,6 +16,8 @@ from rift.health.state import Cached, Health, Numbers
 SINGLE = {
     "unheard": ("rift_agents_unheard", "Running boxes whose agent was not heard for a minute."),
     "tasks": ("rift_tasks_open", "Open tasks."),
+    "unsealed": ("rift_ledger_unsealed_rows", "Numbers of the ledger that no checkpoint has settled yet."),
+    "sealed": ("rift_ledger_checkpoint_age_seconds", "How long ago the last checkpoint was signed; absent before it."),
     "workers": ("rift_workers", "Workers that are known."),
 }
 LABELLED = {
@@ -86,7 +88,9 @@ class _Numbers(Collector):
     def _told(self) -> Iterator[Metric]:
         counts = self._numbers.counts
         for what, (name, text) in SINGLE.items():
-            yield GaugeMetricFamily(name, text, value=sum(one.n for one in counts if one.what == what))
+            found_n = [one.n for one in counts if one.what == what]
+            if found_n:
+                yield GaugeMetricFamily(name, text, value=sum(found_n))
         for what, (name, text, labels) in LABELLED.items():
             family = GaugeMetricFamily(name, text, labels=labels)
             found = {(one.one, one.two)[: len(labels)]: one.n for one in counts if one.what == what}

@@ -40,6 +40,11 @@ async def counts(tx: Tx, unheard_before: datetime) -> list[Count]:
         SELECT 'jobs', status::text, '', count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 2
         UNION ALL
         SELECT 'workers', '', '', count(*) FROM procrastinate_workers
+        UNION ALL
+        SELECT 'unsealed', '', '', greatest(0, coalesce(pg_sequence_last_value('ledger_seq'), 0)
+               - coalesce((SELECT settled FROM ledger_checkpoints ORDER BY number DESC LIMIT 1), 0))
+        UNION ALL
+        SELECT 'sealed', '', '', extract(epoch FROM now() - max(at)) FROM ledger_checkpoints HAVING max(at) IS NOT NULL
         """,
         {"unheard": unheard_before},
     )

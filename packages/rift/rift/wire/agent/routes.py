@@ -175,10 +175,19 @@ def _event(one: object) -> Event:
             _bytes(one, "tail", TAIL_BYTES),
             _text(one["media"])[:100] if one.get("media") else None,
             one.get("ran") is not False,
+            _times(one.get("times")),
         )
     if kind == "refused":
         return _refused(one)
     raise Malformed(f"there is no event {str(kind)[:40]}")
+
+
+def _times(told: object) -> tuple[float, ...]:
+    """Two or three instants; what is none of that is left out: no end is lost over when it was."""
+    if not isinstance(told, list) or len(told) not in (2, 3):
+        return ()
+    fit = [float(one) for one in told if isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1e11]
+    return tuple(fit) if len(fit) == len(told) else ()
 
 
 def _refused(one: Mapping[str, Any]) -> Refused:

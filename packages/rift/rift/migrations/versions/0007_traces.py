@@ -1,0 +1,13 @@
+"""A command carries the place in the trace of the call that queued it, where there is one."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    """Add the column: a traceparent, which is 55 characters."""
+    op.execute("ALTER TABLE commands ADD COLUMN trace text CHECK (length(trace) <= 55)")
