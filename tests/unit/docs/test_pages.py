@@ -15,7 +15,9 @@ from docs.refusal_examples import EXAMPLES, GROUPS
 
 from keel.refusal import CATALOGUE, Call
 from keel.settings import table
+from rift import meters
 from rift.cli import app
+from rift.health import collector
 from rift.settings import RiftSettings
 from rift.wire.mcp.registry import CONTRACT
 from rift.wire.mcp.tools import TOOLS
@@ -121,7 +123,14 @@ def test_a_page_names_settings_and_tools_as_they_are_spelled(page: Path) -> None
     spelled = {name.replace("__", ":") for name in re.findall(r"\bRift(?:(?:__|:)[A-Z]\w*?){2}\b", text)}
     assert spelled - settings - NO_SETTINGS == set()
     named = set(re.findall(r"\brift_[a-z_]+\b", text)) - {"rift_agent", "rift_owner", "rift_runtime", "rift_"}
-    assert named - set(CONTRACT) == set()
+    assert named - set(CONTRACT) - numbers() == set()
+
+
+def numbers() -> set[str]:
+    """The names of what `/metrics` tells, as a scraper has them."""
+    made = "".join(Path(str(module.__file__)).read_text("utf-8") for module in (meters, collector))
+    names = re.findall(r'"(rift_[a-z_]+)"', made)
+    return {f"{name}{end}" for name in names for end in ("", "_total")}
 
 
 @each_page
