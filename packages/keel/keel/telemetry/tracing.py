@@ -8,14 +8,17 @@ Source: W3C Trace Context (traceparent); OpenTelemetry's semantic conventions fo
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Fact = str | int | float | bool
 Kind = Literal["internal", "server", "consumer", "producer"]
 
@@ -168,6 +171,20 @@ def span(
         return _NOTHING
     above = parent or _current.get()
     return _spanning(_recorder, name, kind, above, since, facts) if above or root else _NOTHING
+
+
+def spanned(name: str) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Coroutine[Any, Any, R]]]:
+    """Let each run of an async function be a span under the current one."""
+
+    def wrap(run: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+        @functools.wraps(run)
+        async def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+            with span(name):
+                return await run(*args, **kwargs)
+
+        return traced
+
+    return wrap
 
 
 def past(

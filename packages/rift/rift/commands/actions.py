@@ -290,17 +290,11 @@ def _hear(deps: Deps, box: str, numbers: Sequence[int]) -> AbstractContextManage
     return deps.signals.on(f"box:{box}", *(f"command:{CommandId(box, n)}" for n in numbers))
 
 
+@tracing.spanned("wait")
 async def _until_one_ended(
     deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
 ) -> Seen:
     """Wait for the first of some commands to end; how all of them stand then, or when the time is over."""
-    with tracing.span("wait"):
-        return await _until_then(deps, box, numbers, signal, deadline, progress)
-
-
-async def _until_then(
-    deps: Deps, box: str, numbers: Sequence[int], signal: Subscription, deadline: Deadline, progress: Progress
-) -> Seen:
     certain = False
     seen = None
     while True:
