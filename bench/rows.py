@@ -17,6 +17,7 @@ import psycopg
 from bench.floors import Peer, jail_words, owner, peer, run_as, run_times
 from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, percentile, shown, start, timed
 from bench.parked import parked
+from bench.ledger import ledger
 
 SAMPLE = "sample/hello"
 MIB = 1024 * 1024
@@ -384,4 +385,5 @@ ROWS = {
     "tasks": task_tools,
     "start": start_up,
     "parked": parked,
+    "ledger": ledger,
 }

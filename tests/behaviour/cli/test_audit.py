@@ -11,11 +11,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.errors import InsufficientPrivilege
 from tests.behaviour.cli.systems import SAMPLE, Running, rift, system
 from tests.wire.clients import Raw
 
 from keel.postgres import SUPERUSER, EmbeddedPostgres
 from keel.testing import eventually
+from keel.testing.plugin import FreshDatabase
 
 TABLES = ("ledger", "ledger_leaves", "ledger_checkpoints", "ledger_keys")
 WRITTEN = "what-the-file-says-7c1e"
@@ -221,6 +223,18 @@ def test_what_is_asked_wrongly_is_said_in_a_sentence(story: Story, line: str, st
     assert sentence in " ".join(told.err.split()), told
 
 
+def test_the_worker_of_a_running_system_seals_by_itself(story: Story) -> None:
+    assert rift("user", "add", "grace@example.com", "--data", story.up.data).status == 0
+    newest = rift("audit", "ls", "--limit", "1", "--json", "--data", story.up.data).json[0]
+    assert newest["action"] == "rift user add"
+
+    def sealed() -> bool:
+        shown = rift("audit", "show", str(newest["seq"]), "--json", "--data", story.up.data).json
+        return shown["seal"] is not None
+
+    asyncio.run(eventually(sealed, within=90, every=1))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"type": "keel.proof", "v": 1}', "[" * 100_000, "\udcff"])
 def test_a_file_that_is_no_proof_or_checkpoint_is_said_to_be_none(text: str, tmp_path: Path) -> None:
     file = tmp_path / "file.json"
@@ -291,3 +305,25 @@ def test_a_task_is_erased_a_key_replaced_and_all_stays_intact(story: Story) -> N
     listed = rift("audit", "keys", "--data", data).out.splitlines()
     assert len(listed) == 2
     assert "endorsed by" in listed[1]
+
+
+def test_with_two_addresses_the_server_cannot_change_the_ledger_and_the_owner_migrates(
+    database: FreshDatabase, tmp_path: Path
+) -> None:
+    with psycopg.connect(database.owner, autocommit=True) as owner:
+        owner.execute("DROP SCHEMA public CASCADE")
+        owner.execute("CREATE SCHEMA public")
+    both = {"Rift__Database__Url": database.runtime, "Rift__Database__OwnerUrl": database.owner}
+    alone = rift("migrate", "--data", tmp_path, env={"Rift__Database__Url": database.runtime})
+    assert alone.status == 1
+    assert rift("migrate", "--data", tmp_path, env=both).status == 0
+    assert rift("user", "add", "ada@example.com", "--data", tmp_path, env=both).status == 0
+    assert rift("audit", "checkpoint", "--data", tmp_path, env=both).status == 0
+    listed = rift("audit", "ls", "--json", "--data", tmp_path, env=both).json
+    assert [one["action"] for one in listed] == ["rift user add"]
+    with psycopg.connect(database.runtime, autocommit=True) as runtime, pytest.raises(InsufficientPrivilege):
+        runtime.execute("DELETE FROM ledger")
+    assert rift("audit", "verify", "--data", tmp_path, env=both).status == 0
+    told = rift("migrate", "--data", tmp_path, env={"Rift__Database__OwnerUrl": database.owner})
+    assert told.status == 1
+    assert "Rift:Database:OwnerUrl goes with Rift:Database:Url" in told.err
