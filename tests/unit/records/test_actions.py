@@ -194,11 +194,13 @@ async def test_the_sealing_job_says_what_hinders_it_and_goes_on_when_it_is_mende
 
 
 async def test_a_new_key_is_a_record_and_the_chain_stays_whole(deps: Deps, ada: Caller) -> None:
+    assert isinstance(deps.clock, FakeClock)
     await actions.seal(deps)
+    deps.clock.advance(1)
     key = await actions.rotate(deps)
     await actions.seal(deps)
     found = await actions.keys(deps)
     assert [one.id for one in found.known][-1] == key.id
     assert set(found.here) == {one.id for one in found.known}
     assert (await page(deps))[0].action == "rift audit rotate"
-    assert (await page(deps))[0].at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert (await page(deps))[0].at == datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)
