@@ -16,8 +16,8 @@ import psycopg
 
 from bench.floors import Peer, jail_words, owner, peer, run_as, run_times
 from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, percentile, shown, start, timed
-from bench.parked import parked
 from bench.ledger import ledger
+from bench.parked import parked
 
 SAMPLE = "sample/hello"
 MIB = 1024 * 1024

@@ -9,6 +9,7 @@ from tests.behaviour.machines.harness import Place
 from keel.refusal import Refusal
 from rift.agents import actions as agents
 from rift.agents.model import Failed
+from rift.boxes.model import Box
 from rift.commands import jobs as command_jobs
 from rift.commands.model import Answer, End
 from rift.records import actions as records
@@ -32,7 +33,10 @@ async def test_a_task_that_closes_itself_is_a_record_whether_upkeep_or_a_call_fi
 
 async def test_a_box_that_fails_is_a_record_once(rift: Place) -> None:
     lease = await rift.open_task()
-    box = (await rift.running_box(lease.handle)).id
+    made = await rift.new_box(lease.handle)
+    assert isinstance(made, Box)
+    box = made.id
+    await rift.work()
     for _ in range(2):
         await agents.events(rift.deps, rift.agent(box), [Failed("the disk is gone")])
     assert await upkeep_rows(rift) == [("box failed", lease.task.id, box)]
