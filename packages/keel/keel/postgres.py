@@ -29,7 +29,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from keel.postgres_host import Account, PostgresError, account, installation, major, place_for
+from keel.accounts import Account, AccountError, account
+from keel.postgres_host import PostgresError, installation, major, place_for
 
 __all__ = ["SUPERUSER", "EmbeddedPostgres", "PostgresError"]
 
@@ -44,14 +45,16 @@ class EmbeddedPostgres:
     """One cluster in one data folder, with one database and its two roles.
 
     `name` names the database, its roles `<name>_owner` (owns the database, migrates) and `<name>_runtime` (may do what
-    migrations grant it), and, for root, the system user. `durable=False` trades safety on power loss for speed: for
-    tests alone.
+    migrations grant it), and, for root, the system user. `guest` is another system user that may connect, as the
+    runtime role alone; it counts for root only, as others have one user for all. `durable=False` trades safety on
+    power loss for speed: for tests alone.
     """
 
-    def __init__(self, data: Path, *, name: str = "rift", durable: bool = True) -> None:
+    def __init__(self, data: Path, *, name: str = "rift", guest: str | None = None, durable: bool = True) -> None:
         self.name = name
         self.owner = f"{name}_owner"
         self.runtime = f"{name}_runtime"
+        self._guest = guest if os.geteuid() == 0 else None
         self._durable = durable
         self._link = data.absolute() / "postgres"
 
@@ -88,16 +91,22 @@ class EmbeddedPostgres:
 
         Harmless when it runs already, also from many processes at once. Raises PostgresError.
         """
-        if self.running():
+        if self.running() and self._admitted():
             return
-        who = account(f"{self.name}-postgres")
+        try:
+            self._start(account(f"{self.name}-postgres"), account(self._guest) if self._guest else None)
+        except AccountError as error:
+            raise PostgresError(str(error)) from error
+
+    def _start(self, who: Account, guest: Account | None) -> None:
         place = place_for(self._link, who)
         with self._locked(place):
             if self.running():
+                self._admit(place, who, guest)
                 return
             install = installation(place, who)
             who.folder(place / "log")
-            who.folder(self.socket_folder)
+            who.folder(self.socket_folder, group=guest.gid if guest else None)
             if not (self.cluster / "PG_VERSION").exists():
                 self._initialize(place, install, who)
             have, want = (self.cluster / "PG_VERSION").read_text().strip(), major(install)
@@ -181,7 +190,8 @@ class EmbeddedPostgres:
             "ident_file": str(place / "pg_ident.conf"),
             "listen_addresses": "",
             "unix_socket_directories": str(self.socket_folder),
-            "unix_socket_permissions": "0700",
+            # The folder is the door: for its owner or, where there is a guest, for the guest's group too.
+            "unix_socket_permissions": "0777" if self._guest else "0700",
             "max_connections": "100",
             "shared_buffers": "64MB",
             "min_wal_size": "32MB",
@@ -212,11 +222,29 @@ class EmbeddedPostgres:
             f"{name} = '{value.replace(chr(92), chr(92) * 2).replace(chr(39), chr(39) * 2)}'\n"
             for name, value in settings.items()
         ]
-        # Whoever may start it may be any of the roles; the system user that Postgres runs as may be none of them.
-        me = pwd.getpwuid(os.geteuid()).pw_name
         _write(place / "postgresql.conf", "".join(lines))
         _write(place / "pg_hba.conf", "local all all peer map=ours\n")
-        _write(place / "pg_ident.conf", "".join(f'ours "{me}" {r}\n' for r in (self.owner, self.runtime, SUPERUSER)))
+        _write(place / "pg_ident.conf", self._ident())
+
+    def _ident(self) -> str:
+        """Whoever may start it may be any of the roles, the guest the runtime role; the user it runs as may be none."""
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        lines = [f'ours "{me}" {role}\n' for role in (self.owner, self.runtime, SUPERUSER)]
+        return "".join([*lines, f'ours "{self._guest}" {self.runtime}\n'] if self._guest else lines)
+
+    def _admitted(self) -> bool:
+        """Whether the running server knows its guest, if it has one: what `_admit` does last says that all is done."""
+        return self._guest is None or _text(self.place / "pg_ident.conf") == self._ident()
+
+    def _admit(self, place: Path, who: Account, guest: Account | None) -> None:
+        """Let the guest into a server that runs: one that an earlier version started knows of none."""
+        if guest is None or self._admitted():
+            return
+        who.folder(self.socket_folder, group=guest.gid)
+        who.give(self.socket_folder / _SOCKET, 0o777)
+        _write(place / "pg_ident.conf", self._ident())
+        if (pid := self._server()) is not None:
+            os.kill(pid, signal.SIGHUP)  # it reads its files anew
 
     def _launch(self, place: Path, install: Path, who: Account) -> None:
         """Start the server detached and wait until it takes connections or has given up."""

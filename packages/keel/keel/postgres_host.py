@@ -1,100 +1,22 @@
-"""What the embedded Postgres needs of its host: whom it runs as, folders of its own, and binaries it may execute."""
+"""What the embedded Postgres needs of its host: a place of its own, and binaries it may execute."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import shutil
 import stat
-import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-_SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+from keel.accounts import Account
+
 _NEEDED = ("bin/postgres", "bin/initdb", "bin/pg_ctl", "lib", "share")
 
 
 class PostgresError(Exception):
     """The embedded Postgres could not do what was asked; the text says why and, where there is one, the mend."""
-
-
-@dataclass(frozen=True)
-class Account:
-    """Whom Postgres runs as: ourselves or, as it refuses to run as root, a system user of its own."""
-
-    name: str
-    uid: int
-    gid: int
-    home: Path
-    ours: bool
-
-    def may(self, test: str, path: Path) -> bool:
-        """Whether the account passes `test` (as of test(1)) on `path`: asked of the kernel, which knows every rule."""
-        command = ["/bin/sh", "-c", 'test "$1" "$2"', "sh", test, str(path)]
-        return self.run(command).returncode == 0
-
-    def run(self, command: Sequence[str | Path], *, given: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a program as this account, out of reach of the terminal's Ctrl-C; its output, both streams as one."""
-        asked = [os.fspath(part) for part in command]
-        environment = {"LANG": "C.UTF-8", "PATH": _SYSTEM_PATH}
-        identity = {} if self.ours else {"user": self.uid, "group": self.gid, "extra_groups": []}
-        # A server started by pg_ctl inherits the descriptors; with a file there is no pipe that it could hold open.
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-            done = subprocess.run(  # type: ignore[call-overload]  # the overloads cannot be told of `identity`
-                asked, input=given, text=True, stdout=output, stderr=output, cwd="/", env=environment,
-                start_new_session=True, check=False, **identity,
-            )  # fmt: skip
-            output.seek(0)
-            return subprocess.CompletedProcess(asked, done.returncode, output.read())
-
-    def folder(self, path: Path) -> None:
-        """Make a folder for this account alone. One that somebody else made, in a shared place, is refused."""
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-            os.chown(path, self.uid, self.gid)
-        found = path.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != self.uid:
-            raise PostgresError(f"{path} belongs to somebody else; remove it or choose another data folder")
-        path.chmod(0o700)
-
-
-def account(name: str) -> Account:
-    """Whom Postgres runs as here. For root: the system user `name`, made when absent. Raises PostgresError."""
-    if os.geteuid() != 0:
-        return _known(_named(os.geteuid()), ours=True)
-    with suppress(KeyError):
-        return _known(pwd.getpwnam(name), ours=False)
-    useradd = shutil.which("useradd", path=_SYSTEM_PATH)
-    if useradd is None:
-        raise PostgresError(
-            f"as root, Postgres runs as the system user {name}, and there is no useradd to make it with"
-        )
-    done = subprocess.run(
-        [useradd, "--system", "--user-group", "--home-dir", f"/var/lib/{name}", "--no-create-home",
-         "--shell", "/usr/sbin/nologin", name],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    with suppress(KeyError):  # also when another process was first
-        return _known(pwd.getpwnam(name), ours=False)
-    raise PostgresError(f"useradd could not make the system user {name}: {done.stderr.strip()}")
-
-
-def _named(uid: int) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwuid(uid)
-    except KeyError:
-        raise PostgresError(
-            f"the system has no name for the user id {uid}, and Postgres needs one; add it to /etc/passwd"
-        ) from None
-
-
-def _known(user: pwd.struct_passwd, *, ours: bool) -> Account:
-    return Account(user.pw_name, user.pw_uid, user.pw_gid, Path(user.pw_dir), ours)
 
 
 def place_for(link: Path, who: Account) -> Path:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import stat
@@ -172,6 +173,66 @@ def test_a_server_that_cannot_start_says_why(data: Path) -> None:
     (postgres.cluster / "global" / "pg_control").unlink()
     with pytest.raises(PostgresError, match="pg_control"):
         postgres.start()
+
+
+@pytest.fixture
+def nobody() -> str:
+    """A system user that is there before any test."""
+    return pwd.getpwuid(65534).pw_name
+
+
+def ask_as(name: str, postgres: EmbeddedPostgres, role: str) -> str:
+    """What that user is answered as a role: the role, or why not."""
+    who = pwd.getpwnam(name)
+    program = (
+        "import sys, os\n"
+        "import psycopg\n"
+        "os.setgroups([]); os.setresgid(*[int(sys.argv[2])] * 3); os.setresuid(*[int(sys.argv[1])] * 3)\n"
+        "try: print(psycopg.connect(sys.argv[3]).execute('SELECT current_user').fetchone()[0])\n"
+        "except psycopg.OperationalError as error: print(error)\n"
+    )
+    words = [sys.executable, "-c", program, str(who.pw_uid), str(who.pw_gid), postgres.url(role)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a guest")
+def test_a_guest_is_the_runtime_role_and_no_other(data: Path, nobody: str) -> None:
+    postgres = EmbeddedPostgres(data, guest=nobody)
+    postgres.start()
+    assert stat.S_IMODE(postgres.socket_folder.stat().st_mode) == 0o710
+    assert ask_as(nobody, postgres, "rift_runtime") == "rift_runtime"
+    for role in ("rift_owner", "postgres"):
+        assert 'Peer authentication failed for user "' in ask_as(nobody, postgres, role)
+    for role in ("rift_runtime", "rift_owner"):  # a stranger does not even get to the socket
+        assert "Permission denied" in ask_as("daemon", postgres, role)
+    assert ask(postgres, "rift_owner") == "rift_owner"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a guest")
+async def test_a_server_that_knew_no_guest_admits_it_while_it_runs(data: Path, nobody: str) -> None:
+    EmbeddedPostgres(data).start()
+    before = pid(EmbeddedPostgres(data))
+    assert "Permission denied" in ask_as(nobody, EmbeddedPostgres(data), "rift_runtime")
+    postgres = EmbeddedPostgres(data, guest=nobody)
+    postgres.start()
+    await eventually(lambda: ask_as(nobody, postgres, "rift_runtime") == "rift_runtime", within=30)
+    assert "Peer authentication failed" in ask_as(nobody, postgres, "rift_owner")
+    assert pid(postgres) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root would follow a link that another user laid")
+def test_a_link_where_the_socket_should_be_leads_root_nowhere(data: Path, nobody: str) -> None:
+    EmbeddedPostgres(data).start()
+    socket = EmbeddedPostgres(data).socket_folder / ".s.PGSQL.5432"
+    secret = data / "secret"
+    secret.touch(mode=0o600)
+    kept = socket.with_name("kept")
+    socket.rename(kept)
+    socket.symlink_to(secret)
+    EmbeddedPostgres(data, guest=nobody).start()
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    socket.unlink()
+    kept.rename(socket)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has folders that its system user cannot pass")

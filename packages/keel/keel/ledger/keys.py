@@ -141,6 +141,16 @@ class KeyFolder:
             if known is None or known[0] < number:
                 self._write(self._seen, json.dumps({"number": number, "hash": hash.hex()}).encode(), 0o600)
 
+    def give(self, uid: int, gid: int) -> None:
+        """Have the folder, made when absent, with all that is in it belong to the user that seals. For root.
+
+        Raises KeyTrouble where there is something else.
+        """
+        self._have(self.folder)
+        for path, folders, files in os.walk(self.folder):
+            for name in (".", *folders, *files):
+                os.chown(Path(path, name), uid, gid, follow_symlinks=False)
+
     def _read(self) -> Signer | None:
         """The one place that reads the private key."""
         try:
@@ -183,14 +193,23 @@ class KeyFolder:
     def _locked(self) -> Iterator[None]:
         self._have(self.folder)
         path = self.folder / "lock"
-        with path.open("a") as file:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise KeyTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
+        with os.fdopen(descriptor) as file:
             self._theirs(path)
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _have(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        self._theirs(folder)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            if folder.is_symlink() or not folder.is_dir():  # root would write where its owner laid a link to
+                raise KeyTrouble(f"{folder} is not a folder; move it away, and a copy of your backup to it") from None
+        else:
+            self._theirs(folder)
 
     def _write(self, path: Path, data: bytes, mode: int) -> None:
         """Write a file whole or not at all, and on disk before it has its name."""
@@ -209,9 +228,9 @@ class KeyFolder:
             os.close(descriptor)
 
     def _theirs(self, path: Path) -> None:
-        """What root makes here belongs to whoever the data folder belongs to: the server may run as that user."""
+        """What root makes here belongs to whoever the folder belongs to: the server does not run as root."""
         if os.geteuid() == 0:
-            owner = self.folder.parent.stat()
+            owner = (self.folder.parent if path == self.folder else self.folder).stat()
             with suppress(FileNotFoundError):
                 os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 

@@ -28,7 +28,7 @@ def test_a_key_is_made_once_and_signs_what_its_public_half_checks(keys: KeyFolde
     signature = signer.sign(b"this")
     assert signed_by(signer.key.public, signature, b"this")
     assert not signed_by(signer.key.public, signature, b"that")
-    assert not signed_by(signer.key.public, signature[:-1] + b"\0", b"this")
+    assert not signed_by(signer.key.public, bytes([signature[0] ^ 1]) + signature[1:], b"this")
     assert not signed_by(b"short", b"", b"this")
 
 
@@ -106,3 +106,29 @@ def test_what_root_makes_is_the_data_folders_owners(tmp_path: Path) -> None:
     keys.rotate(NOW)
     keys.note(1, bytes(32))
     assert {path.stat().st_uid for path in [keys.folder, *keys.folder.rglob("*")]} == {12345}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files that are another user's")
+def test_the_folder_is_given_to_whom_the_server_runs_as_and_what_root_makes_there_later_too(tmp_path: Path) -> None:
+    keys = KeyFolder(tmp_path / "audit")
+    keys.signer(NOW)  # as `rift audit` of root does before a server ever ran
+    keys.give(12345, 12346)
+    keys.rotate(NOW)
+    keys.note(1, bytes(32))
+    assert {path.stat().st_uid for path in [keys.folder, *keys.folder.rglob("*")]} == {12345}
+    assert keys.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root would write where another user's link leads")
+@pytest.mark.parametrize("name", ["lock", "keys", "."])
+def test_a_link_in_the_folder_leads_root_nowhere(tmp_path: Path, name: str) -> None:
+    keys, elsewhere = KeyFolder(tmp_path / "audit"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if name == ".":
+        keys.folder.symlink_to(elsewhere)
+    else:
+        keys.folder.mkdir(mode=0o700)
+        (keys.folder / name).symlink_to(elsewhere / "made" if name == "lock" else elsewhere)
+    with pytest.raises(KeyTrouble):
+        keys.signer(NOW)
+    assert list(elsewhere.iterdir()) == []
