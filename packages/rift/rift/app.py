@@ -26,8 +26,11 @@ from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.observed import ObservedBoxes
 from rift.drivers.boxes.protocol import BoxDriver
+from rift.drivers.boxes.remote import RemoteBoxes
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.forge.remote import RemoteForge
+from rift.drivers.line import Line
 from rift.hosts import jobs as hosts
 from rift.pools import jobs as pools
 from rift.records import jobs as records
@@ -62,12 +65,27 @@ async def connect(
             ids=SystemIds(),
             db=db,
             signals=signals,
-            boxes=ObservedBoxes(boxes or LocalBoxes(local_config(settings, data)), clock),
-            forge=forge or LocalForge(),
+            boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
+            forge=forge or local_forge(),
             settings=settings,
             data=data,
             agent_url=agent_url,
         )
+
+
+def local_boxes(settings: RiftSettings, data: Path) -> BoxDriver:
+    """The driver that makes boxes on this host; as root, it gives each a user of its own."""
+    return LocalBoxes(local_config(settings, data))
+
+
+def local_forge() -> Forge:
+    """The forge that reads repositories by git, as whoever runs this process."""
+    return LocalForge()
+
+
+def remote_drivers(line: Line) -> tuple[BoxDriver, Forge]:
+    """The drivers of a server that gave root away: what they do is the keeper's, at the other end of the line."""
+    return RemoteBoxes(line), RemoteForge(line)
 
 
 def local_config(settings: RiftSettings, data: Path) -> LocalConfig:
@@ -106,10 +124,10 @@ async def months(deps: Deps) -> None:
         await ledger.have_months(tx, deps.clock.now())
 
 
-async def work_until_signal(deps: Deps) -> None:
-    """Do background work until SIGINT or SIGTERM."""
+async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> None:
+    """Do background work until SIGINT or SIGTERM, or until `ending` is set."""
     background = asyncio.create_task(work(deps), name="work")
-    stop = asyncio.Event()
+    stop = ending or asyncio.Event()
     on_signals(stop.set)
     waiting = asyncio.create_task(stop.wait())
     await asyncio.wait([background, waiting], return_when=asyncio.FIRST_COMPLETED)

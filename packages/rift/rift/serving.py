@@ -117,25 +117,38 @@ def most_connections(wanted: int) -> int:
     return wanted
 
 
-async def serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
-    """Serve until SIGINT or SIGTERM, with or without the background work; `ready` is told once requests are taken."""
+async def serve(
+    deps: Deps,
+    sockets: list[socket.socket],
+    ready: Callable[[], None],
+    *,
+    with_work: bool,
+    ending: asyncio.Event | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, or until `ending` is set; `with_work` does the background work too.
+
+    `ready` is told once requests are taken.
+    """
     with telling(deps.settings, os.environ):
-        await _serve(deps, sockets, ready, with_work=with_work)
+        await _serve(deps, sockets, ready, ending or asyncio.Event(), with_work=with_work)
 
 
-async def work_until_signal(deps: Deps) -> None:
-    """Do background work until SIGINT or SIGTERM; with a port for it, answer health and numbers meanwhile."""
+async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> None:
+    """Do background work until SIGINT or SIGTERM, or until `ending` is set.
+
+    With a port for it, answer health and numbers meanwhile.
+    """
     port = deps.settings.telemetry.worker_port
     with telling(deps.settings, os.environ), ExitStack() as held:
         if port is None:
-            await app.work_until_signal(deps)
+            await app.work_until_signal(deps, ending)
             return
         listening = held.enter_context(socket.create_server(("127.0.0.1", port)))
         inside = Starlette(exception_handlers={Exception: fault}, routes=health_routes(deps))
         server = Server(_config(Observed(inside, clock=deps.clock, ids=deps.ids), 64))
         answering = asyncio.create_task(server.serve(sockets=[listening]), name="health")
         try:
-            await app.work_until_signal(deps)
+            await app.work_until_signal(deps, ending)
         finally:
             server.should_exit = True
             await answering
@@ -154,7 +167,9 @@ def _config(application: ASGIApp, connections: int) -> uvicorn.Config:
     )
 
 
-async def _serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], *, with_work: bool) -> None:
+async def _serve(
+    deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], ending: asyncio.Event, *, with_work: bool
+) -> None:
     server = Server(_config(web(deps), most_connections(deps.settings.server.connections)))
     background = asyncio.create_task(work(deps), name="work") if with_work else None
     serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
@@ -164,12 +179,15 @@ async def _serve(deps: Deps, sockets: list[socket.socket], ready: Callable[[], N
         server.should_exit = True
 
     on_signals(stop)
+    told = asyncio.create_task(ending.wait())
     try:
         await asyncio.wait([serving, asyncio.create_task(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
         if server.started:
             ready()
-        await asyncio.wait([task for task in (serving, background) if task], return_when=asyncio.FIRST_COMPLETED)
+        watched = [task for task in (serving, background, told) if task]
+        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
         stop()
         await serving
     finally:
+        told.cancel()
         await end(background)

@@ -79,7 +79,7 @@ async def test_a_first_start_that_was_cut_at_any_commit_is_finished_by_the_next(
     await whole(deps, start)
     again = await sample.set_up(deps)  # not shown yet: its secret may be lost
     await whole(deps, again)
-    sample.shown(deps.data)
+    await sample.OwnGround(deps.data).shown()
     assert await sample.set_up(deps) == sample.Start(sample.EMAIL, sample=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.conformance.drivers.kit import FakeKit, Kit, LocalKit
+from tests.conformance.drivers.kit import FakeKit, Kit, LocalKit, RemoteKit
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def data() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["fake", "local"])
+@pytest.fixture(params=["fake", "local", "remote"])
 async def kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
     """One of the drivers under test."""
     if request.param == "fake":
@@ -28,7 +28,8 @@ async def kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
         yield fake
         await fake.close()
         return
-    local = LocalKit(request.getfixturevalue("data"))
+    make = RemoteKit if request.param == "remote" else LocalKit
+    local = make(request.getfixturevalue("data"))
     await local.open()
     yield local
     await local.close()

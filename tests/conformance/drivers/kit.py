@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.conformance.drivers.plane import Plane, Seat
+from tests.conformance.keeper.keeping import Keeper
 
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.local import processes as table
 from rift.drivers.boxes.local.places import find_box
 from rift.drivers.boxes.protocol import BoxDriver, BoxSpec, DriverError
+from rift.drivers.boxes.remote import RemoteBoxes
+from rift.keeper.checks import Bounds
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
@@ -110,7 +113,7 @@ class LocalKit:
         self.local = LocalBoxes(self.config)
         self.driver: BoxDriver = self.local
         self.source = self.data / "source"
-        self.mirror = self.data / "mirror.git"
+        self.mirror = self.data / "mirrors" / "app"
         self.commit = ""
 
     async def open(self) -> None:
@@ -119,6 +122,8 @@ class LocalKit:
 
     def _make_repository(self) -> None:
         self.source.mkdir()
+        self.mirror.parent.mkdir(exist_ok=True)
+        self.mirror.parent.chmod(0o711)
         self.git("init", "-q", "-b", "main")
         (self.source / "README.md").write_text("# app\n")
         (self.source / "lib").mkdir()
@@ -180,3 +185,19 @@ class LocalKit:
             await self.plane.close()
             shutil.rmtree(self.source)
             shutil.rmtree(self.mirror)
+
+
+class RemoteKit(LocalKit):
+    """The local driver at the other end of a line, as a server without privileges has it."""
+
+    async def open(self) -> None:
+        await super().open()
+        bounds = Bounds(self.data, self.plane.url)
+        self.keeper = Keeper(bounds, {"boxes": self.local})
+        self.driver = RemoteBoxes(await self.keeper.open())
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            await self.keeper.close()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.conformance.keeper.keeping import Keeper
 
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.forge.remote import RemoteForge
+from rift.keeper.checks import Bounds
 
 NOBODY = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 ENVIRONMENT = NOBODY | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
@@ -99,10 +103,19 @@ class FakeKit:
         return commit in self.fake.mirrors[self.mirror].commits
 
 
-@pytest.fixture(params=["fake", "local"])
-def kit(request: pytest.FixtureRequest, tmp_path: Path) -> Kit:
-    """One of the forges under test."""
-    return FakeKit(tmp_path) if request.param == "fake" else LocalKit(tmp_path)
+@pytest.fixture(params=["fake", "local", "remote"])
+async def kit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kit]:
+    """One of the forges under test; `remote` is the local one, asked by a server without privileges."""
+    if request.param != "remote":
+        yield FakeKit(tmp_path) if request.param == "fake" else LocalKit(tmp_path)
+        return
+    kit = LocalKit(tmp_path)
+    (tmp_path / "data").mkdir()
+    kit.mirror = tmp_path / "data" / "mirrors" / "app"
+    keeper = Keeper(Bounds(tmp_path / "data", ""), {"forge": kit.forge})
+    kit.forge = RemoteForge(await keeper.open())
+    yield kit
+    await keeper.close()
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -44,16 +46,28 @@ def everywhere(
         for name in [name for name in os.environ if name.lower() == LEVEL.lower()]:
             del os.environ[name]
         os.environ[LEVEL] = "info"
-    logs.configure("console", "info" if verbose else "warning", for_logs)  # what serves goes by all its settings
+    set_up_logs(verbose=verbose)
+
+
+def set_up_logs(*, verbose: bool) -> None:
+    """Have failures logged to stderr and, if `verbose`, what the system does. What serves goes by all its settings."""
+    logs.configure("console", "info" if verbose else "warning", for_logs)
 
 
 def main() -> None:
-    """The entry point of `rift`. A fault of ours is one sentence too, unless -v asks for all of it."""
-    try:
+    """The entry point of `rift`."""
+    with told():
         app()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """A program of ours, whose faults are one sentence on stderr and exit 1, unless -v asks for all of it."""
+    try:
+        yield
     except Exception as error:
         if logging.getLogger().isEnabledFor(logging.INFO):
             raise
-        told = " ".join(str(error).split()) or "no more is known"
-        print(f"rift: a fault: {type(error).__name__}: {told}. `rift -v ...` tells where.", file=sys.stderr)
+        known = " ".join(str(error).split()) or "no more is known"
+        print(f"rift: a fault: {type(error).__name__}: {known}. `rift -v ...` tells where.", file=sys.stderr)
         sys.exit(1)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # what only some commands need is imported by them, so that `
 
 Result = TypeVar("Result")
 
+SERVER_USER = "rift-server"
+"""The system user that the server and the workers run as, where root starts them."""
+
 DataOption = Annotated[
     Path | None,
     typer.Option(
@@ -48,11 +51,13 @@ class Place:
 
     data: Path
     settings: RiftSettings
+    typed: tuple[str, str] | None = None
+    """How `rift` is typed here: before a command and after it, where another process found that out."""
 
     @property
     def postgres(self) -> EmbeddedPostgres | None:
-        """The embedded database, unless a URL is set."""
-        return None if self.settings.database.url else EmbeddedPostgres(self.data)
+        """The embedded database, unless a URL is set. As root, its guest is the user that the server runs as."""
+        return None if self.settings.database.url else EmbeddedPostgres(self.data, guest=SERVER_USER)
 
     @property
     def agents_socket(self) -> Path:
@@ -61,6 +66,11 @@ class Place:
 
     def spelled(self, command: str) -> str:
         """A `rift` command as it is typed here: by a path that finds the program, with `--data` where needed."""
+        before, after = self.typed or self.spelling()
+        return f"{before} {command}{after}"
+
+    def spelling(self) -> tuple[str, str]:
+        """What is typed before a command and after it."""
         program, here = Path(sys.argv[0]), Path.cwd()
         known = shutil.which("rift")
         if known is None or Path(known).resolve() != program.resolve():
@@ -68,7 +78,7 @@ class Place:
         else:
             rift = "rift"
         needed = self.data != default_data() and "RIFT_DATA" not in os.environ
-        return f"{rift} {command}" + (f" --data {self.data}" if needed else "")
+        return rift, f" --data {self.data}" if needed else ""
 
     def url(self, role: str) -> str:
         """The database's address for `owner` or `runtime`."""
@@ -80,14 +90,16 @@ class Place:
     def start_database(self) -> bool:
         """Have the embedded database running; whether it was not running before. Exits when it does not start."""
         postgres = self.postgres
-        if postgres is None or postgres.running():
+        if postgres is None:
             return False
-        note("Starting the database …")
+        ran = postgres.running()
+        if not ran:
+            note("Starting the database …")
         try:
             postgres.start()
         except PostgresError as error:
             fail(str(error))
-        return True
+        return not ran
 
     def running(self) -> dict[str, Any] | None:
         """What serves this data now: `pid`, `url`; None when nothing does."""

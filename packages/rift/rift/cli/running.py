@@ -3,90 +3,79 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from keel.postgres import PostgresError
-from rift import app, serving
-from rift.cli import sample
+from rift import app
+from rift.cli import conduct, keeper, sample
 from rift.cli.place import Place, fail, loop, note, prepare
-from rift.demo import play
-from rift.deps import Deps
-from rift.drivers.boxes.local import LocalBoxes
-from rift.drivers.boxes.protocol import BoxDriver
+from rift.keeper.drop import no_new_privileges
 
 STOP_SECONDS = 30
 """How long `rift down` waits for the server and the workers."""
-LOOK_SECONDS = 1.0
-"""How often a server or worker looks whether our own database still runs."""
+PORT_TRIES = 20
+"""How often a port that is taken is tried again, a tenth of a second apart."""
 BACKLOG = 2048
 """How many connections may wait to be taken."""
 
 
 def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
     """Start, make what a first start makes, serve until a signal or play the demo. The exit code."""
-
-    async def main(sockets: list[socket.socket]) -> int:
-        async with _connected(place) as deps:
-            begun = await sample.set_up(deps)
-            if demo:
-                return await _play(deps, place, sockets, repo, ref)
-            lines = sample.welcome(app.address(place.settings), place, begun)
-
-            def ready() -> None:
-                say(lines)
-                sample.shown(place.data)
-
-            await serving.serve(deps, sockets, ready, with_work=True)
-            await _say_stopped(deps, place)
-        return 0
-
     # The port first: where it is taken, nothing was made yet, the token that is shown once included.
     with place.held(url=app.address(place.settings)), _sockets(place) as sockets:
-        start(place)
-        code = loop(main(sockets))
+        code = _run(place, "up", sockets, (repo, ref) if demo else None)
     if demo:
         stop(place)
     return code
 
 
-def serve(place: Place) -> None:
-    """The HTTP side until a signal."""
-
-    async def main(sockets: list[socket.socket]) -> None:
-        async with _connected(place) as deps:
-            worker = place.spelled("worker")
-            ready = [f"Rift serves at {app.address(place.settings)}; `{worker}` does its background work."]
-            await serving.serve(deps, sockets, lambda: say(ready), with_work=False)
-            await _say_stopped(deps, place)
-
+def serve(place: Place) -> int:
+    """The HTTP side until a signal. The exit code."""
     with place.held(url=app.address(place.settings)), _sockets(place) as sockets:
-        start(place)
-        loop(main(sockets))
+        return _run(place, "serve", sockets)
 
 
-def worker(place: Place) -> None:
-    """The background side until a signal."""
-
-    async def main() -> None:
-        async with _connected(place) as deps:
-            say([f"Rift works in the background for {place.data}; Ctrl-C stops it."])
-            await serving.work_until_signal(deps)
-        say(["The worker has stopped."])
-
+def worker(place: Place) -> int:
+    """The background side until a signal. The exit code."""
     with place.held_as_worker():
-        start(place)
-        loop(main())
+        return _run(place, "worker", [])
+
+
+def _run(
+    place: Place,
+    command: conduct.Command,
+    sockets: list[socket.socket],
+    demo: tuple[str | None, str | None] | None = None,
+) -> int:
+    """Do it in this process or, as root, in a child that gives root away while the database starts."""
+    if os.geteuid() == 0:
+        with keeper.child(place, command, sockets) as child:
+            start(place)
+            return loop(keeper.keep(place, command, child, demo))
+
+    async def main() -> int:
+        async with conduct.connected(place) as deps:
+            if demo is not None:
+                return await conduct.demo(deps, place, sockets, *demo)
+            await conduct.COMMANDS[command](deps, place, sockets, conduct.Hands(sample.OwnGround(place.data)))
+        return 0
+
+    no_new_privileges()
+    start(place)
+    return loop(main())
 
 
 def demo(place: Place, address: str, repo: str | None, ref: str | None) -> int:
     """The demo against a system that runs. The exit code."""
+    from rift.demo import play
 
     async def main() -> int:
-        async with _connected(place) as deps:
+        async with conduct.connected(place) as deps:
             return await play(deps, address, repo, ref)
 
     return loop(main())
@@ -115,8 +104,8 @@ def stop(place: Place) -> int:
     """Stop boxes and database; how many boxes were stopped."""
 
     async def all_boxes() -> int:
-        driver = LocalBoxes(app.local_config(place.settings, place.data))
-        living = await _living(driver)
+        driver = app.local_boxes(place.settings, place.data)
+        living = await conduct.living(driver)
         for box in living:
             await driver.stop(box)
         return len(living)
@@ -125,66 +114,6 @@ def stop(place: Place) -> int:
     if place.postgres:
         place.postgres.stop()
     return stopped
-
-
-def say(lines: list[str]) -> None:
-    """Print, at once."""
-    print("\n".join(lines), flush=True)
-
-
-@asynccontextmanager
-async def _connected(place: Place) -> AsyncIterator[Deps]:
-    agents = f"unix:{place.agents_socket}"
-    async with app.connect(place.settings, place.data, place.url("runtime"), agent_url=agents) as deps:
-        keeping = asyncio.create_task(_keep_database(place), name="database")
-        try:
-            yield deps
-        finally:
-            keeping.cancel()
-
-
-async def _keep_database(place: Place) -> None:
-    """Start our own database again when it ends under us, as when the kernel is short of memory."""
-    while place.postgres is not None:
-        await asyncio.sleep(LOOK_SECONDS)
-        try:
-            if not await asyncio.to_thread(place.postgres.running):
-                await asyncio.to_thread(place.postgres.start)
-                note("rift: the database had ended and runs again")
-        except PostgresError as error:
-            note(f"rift: {error}")
-
-
-async def _say_stopped(deps: Deps, place: Place) -> None:
-    left = len(await _living(deps.boxes))
-    lives = "1 box lives" if left == 1 else f"{left} boxes live"
-    say([f"\nThe server has stopped; {lives} on. `{place.spelled('down')}` stops boxes and database too."])
-
-
-async def _living(driver: BoxDriver) -> list[str]:
-    """The boxes that have processes on this host, parked ones too: asked of the host, as the database may be gone."""
-    return [box for box in await driver.inventory() if (await driver.inspect(box)).state in ("running", "parked")]
-
-
-async def _play(deps: Deps, place: Place, sockets: list[socket.socket], repo: str | None, ref: str | None) -> int:
-    """Serve for as long as the demo plays."""
-    ready = asyncio.Event()
-    served = asyncio.create_task(serving.serve(deps, sockets, ready.set, with_work=True))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait([served, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    code = 1
-    if ready.is_set():
-        playing = asyncio.create_task(play(deps, app.address(place.settings), repo, ref))
-        await asyncio.wait([served, playing], return_when=asyncio.FIRST_COMPLETED)
-        if not playing.done():  # the server ended under it: it puts away what it can
-            playing.cancel()
-        with suppress(asyncio.CancelledError):
-            code = await playing
-    if not served.done():
-        os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to end
-    await served
-    return code
 
 
 def _pids(place: Place) -> list[int]:
@@ -210,7 +139,7 @@ def _sockets(place: Place) -> Iterator[list[socket.socket]]:
     with socket.socket(family) as listening, socket.socket(socket.AF_UNIX) as agents:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((server.host, server.port))
+            _bind(listening, (server.host, server.port))
             listening.listen(BACKLOG)
         except OSError as error:
             fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
@@ -222,3 +151,15 @@ def _sockets(place: Place) -> Iterator[list[socket.socket]]:
         agents.listen(BACKLOG)
         place.agents_socket.chmod(0o666)  # each box's agent has a user of its own; its token is what lets it in
         yield [listening, agents]
+
+
+def _bind(listening: socket.socket, address: tuple[str, int]) -> None:
+    """Take a port. As root it is tried again for a moment: where a keeper was killed, its child ends just after it."""
+    for _ in range(PORT_TRIES if os.geteuid() == 0 else 0):
+        try:
+            return listening.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            threading.Event().wait(0.1)
+    return listening.bind(address)

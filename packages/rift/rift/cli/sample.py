@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from keel.refusal import Refusal
 from rift.audit import Act
@@ -69,18 +70,54 @@ class Start:
     secret: str | None = None
 
 
-async def set_up(deps: Deps) -> Start:
+class Ground(Protocol):
+    """What a first start does in the data folder: all of it may be repeated."""
+
+    async def begin(self) -> None:
+        """Note that it has begun."""
+
+    async def repository(self) -> None:
+        """Have the sample repository stand in its place."""
+
+    async def shown(self) -> None:
+        """Note that it is over: its token stood on the screen."""
+
+
+class OwnGround:
+    """The data folder of whoever runs this."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    async def begin(self) -> None:
+        await asyncio.to_thread((self._data / BEGUN).touch)
+
+    async def repository(self) -> None:
+        await asyncio.to_thread(make_repository, place_of(self._data))
+
+    async def shown(self) -> None:
+        await asyncio.to_thread((self._data / BEGUN).unlink, missing_ok=True)
+
+
+def place_of(data: Path) -> Path:
+    """Where the sample repository stands."""
+    return data / "sample"
+
+
+async def set_up(deps: Deps, ground: Ground | None = None) -> Start:
     """Make what a new system needs to be tried; nothing when somebody is already there.
 
     One that was interrupted goes on where it was, until `shown` says that its token was shown: that it is told once.
+    `ground` does what has to be done in the data folder; without one, this process does.
     """
+    ground = ground or OwnGround(deps.data)
     known = await people.list_users(deps)
     begun = deps.data / BEGUN
     if known and not await asyncio.to_thread(begun.exists):
         who = next((user for user in known if user.admin), known[0])
         theirs = [view.repo.full for view in await repos.list_repos(deps) if view.org == who.email]
         return Start(who.email, REPO in theirs)
-    await asyncio.to_thread(begun.touch)
+    await ground.begin()
     user = next((one for one in known if one.email == EMAIL), None) or await people.add_user(deps, EMAIL, admin=True)
     if isinstance(user, Refusal):
         raise RuntimeError(user.sentence)
@@ -89,10 +126,9 @@ async def set_up(deps: Deps) -> Start:
     if isinstance(made, Refusal):
         raise RuntimeError(made.sentence)
     token, secret = made
-    path = deps.data / "sample"
-    await asyncio.to_thread(make_repository, path)
+    await ground.repository()
     if REPO not in [view.repo.full for view in await repos.list_repos(deps) if view.org == EMAIL]:
-        repo = await repos.add_repo(deps, EMAIL, REPO, str(path))
+        repo = await repos.add_repo(deps, EMAIL, REPO, str(place_of(deps.data)))
         if isinstance(repo, Refusal):
             raise RuntimeError(repo.sentence)
     caller = Caller(user.id, user.email, True, token.id, token.client)
@@ -101,11 +137,6 @@ async def set_up(deps: Deps) -> Start:
     if isinstance(watched, Refusal):
         raise RuntimeError(watched.sentence)
     return Start(EMAIL, sample=True, secret=secret)
-
-
-def shown(data: Path) -> None:
-    """The first start is over: its token stood on the screen."""
-    (data / BEGUN).unlink(missing_ok=True)
 
 
 async def _forget_tokens(deps: Deps) -> None:

@@ -53,7 +53,7 @@ def serve(data: DataOption = None, port: PortOption = None) -> None:
     """
     from rift.cli import running
 
-    running.serve(_on_port(find(data), port))
+    raise typer.Exit(running.serve(_on_port(find(data), port)))
 
 
 def worker(data: DataOption = None) -> None:
@@ -65,7 +65,7 @@ def worker(data: DataOption = None) -> None:
     """
     from rift.cli import running
 
-    running.worker(find(data))
+    raise typer.Exit(running.worker(find(data)))
 
 
 def migrate(data: DataOption = None) -> None:
@@ -111,11 +111,12 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     Example: rift doctor
     """
     from rift import app
+    from rift.cli.whom import check_server
     from rift.drivers.boxes.local.doctor import check_host
 
     place = find(data)
     note("Trying what this host allows …")
-    checks = loop(check_host(app.local_config(place.settings, place.data)))
+    checks = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
     if as_json:
         print(json.dumps([check._asdict() for check in checks], indent=2))
     else:

@@ -1,0 +1,37 @@
+"""The forge of a server without privileges: git runs with the keeper, which has the operator's credentials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rift.drivers.boxes.protocol import outside_transactions
+from rift.drivers.orders import Remote
+
+
+class RemoteForge(Remote):
+    """Each method is the keeper's own."""
+
+    kind = "local"
+
+    @outside_transactions
+    async def heads(self, url: str) -> dict[str, str]:
+        heads: dict[str, str] = await self._ask("forge.heads", url)
+        return heads
+
+    @outside_transactions
+    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+        heads: dict[str, str] = await self._ask("forge.fetch", url, mirror)
+        return heads
+
+    @outside_transactions
+    async def has(self, mirror: Path) -> bool:
+        there: bool = await self._ask("forge.has", mirror)
+        return there
+
+    @outside_transactions
+    async def pin(self, mirror: Path, box: str, commit: str) -> None:
+        await self._ask("forge.pin", mirror, box, commit)
+
+    @outside_transactions
+    async def unpin(self, mirror: Path, box: str) -> None:
+        await self._ask("forge.unpin", mirror, box)

@@ -1,0 +1,128 @@
+"""What a server may ask of its keeper: plain checks of plain values, made before anything is done.
+
+The keeper believes nothing. A server that was taken over can ask for what an honest one asks for, and for no path,
+program or address beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from rift.drivers.boxes.protocol import BoxSpec, Limits
+
+BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+MIRROR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+WORD = re.compile(r"[A-Za-z0-9_-]{1,40}")
+NUMBER_LIMIT = 2**53
+TEXT_LIMIT = 8192
+"""Characters of one text; the longest honest one is a repository's address."""
+ITEMS_LIMIT = 4096
+"""Entries of one list; the longest honest one is a box's allow list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What paths and addresses an order may name: mirrors stand in `<data>/mirrors`, agents call `agents`."""
+
+    data: Path
+    agents: str
+
+    @property
+    def mirrors(self) -> Path:
+        """The folder of all mirrors."""
+        return self.data / "mirrors"
+
+
+def refuse(bounds: Bounds, arguments: Mapping[str, Any]) -> str | None:
+    """Why an order with these arguments is not followed, as a sentence that repeats none of them; None when it is."""
+    for name, value in arguments.items():
+        check = CHECKS.get(name)
+        if check is None:
+            return f"The keeper knows no rule for {name}."
+        if not check(bounds, value):
+            return f"The keeper refuses this {name}."
+    return None
+
+
+def too_large(value: Any) -> bool:
+    """Whether JSON holds a text or list beyond what any order has, or a text with a NUL or line break in it."""
+    if isinstance(value, str):
+        return len(value) > TEXT_LIMIT or any(character in value for character in "\0\n\r")
+    if isinstance(value, dict):
+        return len(value) > ITEMS_LIMIT or any(too_large(one) for pair in value.items() for one in pair)
+    if isinstance(value, list):
+        return len(value) > ITEMS_LIMIT or any(map(too_large, value))
+    return False
+
+
+def _box(bounds: Bounds, box: str) -> bool:
+    return bool(BOX_ID.fullmatch(box))
+
+
+def _number(bounds: Bounds, number: int) -> bool:
+    return 0 <= number < NUMBER_LIMIT
+
+
+def _commit(bounds: Bounds, commit: str) -> bool:
+    return bool(COMMIT.fullmatch(commit))
+
+
+def _mirror(bounds: Bounds, mirror: Path) -> bool:
+    """A mirror stands in the folder of all mirrors, in which root alone makes what is there."""
+    return mirror == bounds.mirrors / mirror.name and bool(MIRROR.fullmatch(mirror.name))
+
+
+def _url(bounds: Bounds, url: str) -> bool:
+    """Any address that git may fetch, but none below the data folder beside the sample: there boxes write files."""
+    if not url or url.startswith("-") or not url.isprintable():
+        return False
+    path = _local(url)
+    if path is None:
+        return True
+    found, data = path.resolve(), bounds.data.resolve()
+    return (data not in found.parents and found != data) or found == data / "sample"
+
+
+def _local(url: str) -> Path | None:
+    """The path that git would read for this address; None for one of another host, or of no path."""
+    scheme, colons, _ = url.partition("://")
+    if colons:
+        return Path(unquote(urlsplit(url).path)) if scheme.lower() == "file" else None
+    return None if ":" in url.partition("/")[0] else Path(url)
+
+
+def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
+    return (
+        _box(bounds, spec.box)
+        and _number(bounds, spec.incarnation)
+        and _number(bounds, spec.epoch)
+        and _commit(bounds, spec.commit)
+        and _mirror(bounds, spec.mirror)
+        and spec.server == bounds.agents
+        and bool(WORD.fullmatch(spec.network))
+        and spec.short_repository not in ("", ".", "..")
+        and _limits(spec.limits)
+    )
+
+
+def _limits(limits: Limits) -> bool:
+    """Numbers that can be limits. Which they are is the server's, whose settings are root's."""
+    values = (getattr(limits, one.name) for one in fields(limits) if one.name != "own")
+    return all(0 < value < NUMBER_LIMIT for value in values) and all(map(WORD.fullmatch, limits.own))
+
+
+CHECKS: Mapping[str, Callable[[Bounds, Any], bool]] = {
+    "box": _box,
+    "commit": _commit,
+    "epoch": _number,
+    "mirror": _mirror,
+    "spec": _spec,
+    "url": _url,
+}
+"""By a parameter's name. One without a check is not carried."""
