@@ -8,8 +8,7 @@ from tests.behaviour.machines.harness import Place
 
 from keel.refusal import Refusal
 from rift.agents import actions as agents
-from rift.agents.model import Failed
-from rift.boxes.model import Box
+from rift.boxes import jobs as box_jobs
 from rift.commands import jobs as command_jobs
 from rift.commands.model import Answer, End
 from rift.records import actions as records
@@ -33,12 +32,11 @@ async def test_a_task_that_closes_itself_is_a_record_whether_upkeep_or_a_call_fi
 
 async def test_a_box_that_fails_is_a_record_once(rift: Place) -> None:
     lease = await rift.open_task()
-    made = await rift.new_box(lease.handle)
-    assert isinstance(made, Box)
-    box = made.id
-    await rift.work()
+    box = (await rift.running_box(lease.handle)).id
+    await rift.driver.destroy(box)  # somebody removed its files from the host
     for _ in range(2):
-        await agents.events(rift.deps, rift.agent(box), [Failed("the disk is gone")])
+        await box_jobs.revive(rift.deps, box)
+    assert (await rift.box(box)).state == "failed"
     assert await upkeep_rows(rift) == [("box failed", lease.task.id, box)]
 
 
