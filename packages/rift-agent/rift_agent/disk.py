@@ -25,6 +25,7 @@ LOOK, LOOK_IDLE = 0.5, 15.0  # seconds between two looks, with and without an op
 COUNT_AFTER = 60.0  # seconds of looks after which the files are counted though nothing fell
 REST = 4.0  # a count is followed by a rest of so many times what it took, so that it takes a fifth of one core at most
 PATIENCE = 120.0  # seconds after which a count is given up
+DEEPEST = 1000  # folders in folders; `measure` looks no deeper
 NOTICEABLE = 16 << 20  # bytes, and
 FEW = 2048  # files that are not worth a count, unless the limit is near
 SOME = 1 << 20  # bytes that a box over its limit may gain between two counts before everything in it is ended
@@ -58,6 +59,7 @@ class Disk:
         self._init, self._watch, self._unwatch, self._full = init, watch, unwatch, full
         self._held: tuple[int, int] | None = None  # bytes and files at the last count
         self._over = False
+        self._deep = False
         self._before = self._next = Space(self._folder)  # when that count began, and the one after it
         self._counted = time.monotonic()  # when it ended
         self._cost = 0.0
@@ -78,12 +80,16 @@ class Disk:
         if not self._over or not self._held:
             return False
         now = Space(self._folder)
+        if self._deep:
+            return True
         freed = max(0, now.bytes - self._before.bytes), max(0, now.files - self._before.files)
         self._over = self._held[0] - freed[0] > self.bytes or self._held[1] - freed[1] > self.files
         return self._over
 
     def what(self) -> str:
-        """Which of the two there is too much of, for a sentence."""
+        """Of what there is too much, where it is not bytes, for a sentence."""
+        if self._deep:
+            return f": folders are nested deeper than {DEEPEST:,}, where nothing can be counted"
         return f": more than {self.files:,} files" if self._held and self._held[1] > self.files else ""
 
     def tick(self, now: float, busy: bool) -> float:
@@ -141,12 +147,13 @@ class Disk:
         self._counted = time.monotonic()
         self._cost = self._counted - self._began
         words = said.split()
-        if len(words) != 2:
+        if len(words) != 3:
             say("the box's files could not be counted")
             return
         held = int(words[0]), int(words[1])
         before, self._held, self._before = self._held, held, self._next
-        was, self._over = self._over, held[0] > self.bytes or held[1] > self.files
+        self._deep = words[2] == b"1"
+        was, self._over = self._over, self._deep or held[0] > self.bytes or held[1] > self.files
         if self._over:
             grows = was and before is not None and (held[0] > before[0] + SOME or held[1] > before[1] + FEW)
             self._full(grows)

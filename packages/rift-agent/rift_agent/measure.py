@@ -1,8 +1,9 @@
 """How much a box holds: a program of its own, so that a million files cost the agent nothing.
 
 `measure <folder> <bytes> <files> <init>` prints the bytes and the number of files in the folder, and ends where
-either is passed. Files that were removed while a process of the jail, known by its `init`, still has them open
-are counted too. The folder's owner, who runs this, may have closed folders to themself: those are opened up meanwhile.
+either is passed; and 1 where folders are nested too deep to be counted, else 0. Files that were removed while a
+process of the jail, known by its `init`, still has them open are counted too. The folder's owner, who runs this, may
+have closed folders to themself: those are opened up meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import errno
 import os
 import stat
 
-DEEPEST = 1000  # folders in folders; what is deeper cannot be looked at, and counts as too much
+from rift_agent.disk import DEEPEST  # folders deeper in folders cannot be looked at, and are told as too much
+
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 512
 
@@ -26,6 +28,7 @@ class Measure:
     def __init__(self, most_bytes: int, most_files: int) -> None:
         self.bytes = 0
         self.files = 0
+        self.deep = False
         self._most = (most_bytes, most_files)
         self._linked: set[tuple[int, int]] = set()  # files of several names, or of none, that were counted
 
@@ -59,7 +62,7 @@ class Measure:
                     continue
                 stack.append((inner, closed, []))
                 if len(stack) > DEEPEST:
-                    self.bytes = max(self.bytes, self._most[0] + 1)
+                    self.deep = True
                     raise TooMuch
                 stack[-1][2].extend(self._list(inner, device))
         finally:
@@ -128,7 +131,7 @@ def _leave(fd: int, closed: int | None) -> None:
 
 
 def main(folder: str, most_bytes: int, most_files: int, init: int) -> int:
-    """Writes `<bytes> <files>`. Returns the exit code."""
+    """Writes `<bytes> <files> <deep>`. Returns the exit code."""
     import resource
 
     os.nice(19)
@@ -142,5 +145,5 @@ def main(folder: str, most_bytes: int, most_files: int, init: int) -> int:
             measure.removed(init, os.stat(folder).st_dev)
     except TooMuch:
         pass
-    os.write(1, b"%d %d\n" % (measure.bytes, measure.files))
+    os.write(1, b"%d %d %d\n" % (measure.bytes, measure.files, measure.deep))
     return 0

@@ -161,6 +161,19 @@ async def test_more_files_than_the_limit_has_room_for_are_too_much(local: LocalK
     await works(seat)
 
 
+async def test_folders_too_deep_to_be_counted_are_told_and_can_be_deleted(local: LocalKit) -> None:
+    seat = await limited(local)
+    dig = "import os, time\nfor _ in range(1200): os.mkdir('d'); os.chdir('d')\nopen('x', 'wb').write(bytes(9 << 20))\n"
+    ended = await run(seat, f'python3 -c "{dig}time.sleep(30)"')
+    assert ended["reason"].startswith("disk full (limit 64 MiB, Rift:Boxes:Disk): folders are nested deeper than 1,000")
+    assert (await run(seat, "rm -rf d"))["exit"] == 0
+
+    async def forgotten() -> bool:
+        return (await run(seat, "sleep 0.2"))["reason"] is None
+
+    await eventually(forgotten, within=30)
+
+
 async def test_too_many_open_files_are_hinted_at(local: LocalKit) -> None:
     seat = await limited(local)
     ended = await run(seat, "python3 -c \"f = [open('/dev/null') for _ in range(300)]\"")
