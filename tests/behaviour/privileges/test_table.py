@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.behaviour.cli.systems import RIFT, Running, environment, system
+from tests.behaviour.cli.systems import RIFT, SAMPLE, Running, environment, rift, system
 from tests.behaviour.privileges.table import AS_ROOT, Row, Status, rows, wrong
 from tests.conformance.keeper.silent import Silent
 
@@ -60,7 +61,18 @@ def worker(up: Running) -> Iterator[int]:
         one.kill()
 
 
+TUN = Path("/dev/net/tun")
+OPEN = (
+    TUN.exists()
+    and TUN.stat().st_mode & 0o006 == 0o006
+    and all(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") for name in ("pasta", "nft"))
+)
+"""Whether boxes can have an open network here."""
+
+
 async def boxes_processes(up: Running) -> dict[str, list[int]]:
+    if OPEN:
+        assert rift("repo", "network", SAMPLE, "--mode", "open", "--data", up.data).status == 0
     task, box = await up.take()
     await up.bash(task, box, "sleep 4242", timeout=600, block_for=0)
     settings = str(up.data / "boxes" / box / "agent.json")
@@ -73,7 +85,9 @@ async def boxes_processes(up: Running) -> dict[str, list[int]]:
     (bwrap,) = [pid for pid in children(agent) if "bwrap" in command_line(pid)]
     (init,) = children(bwrap)
     await eventually(lambda: [pid for pid in below(init) if command_line_of(pid).startswith("sleep 4242")], within=30)
-    return {"agent": [agent], "bwrap": [bwrap], "init": [init], "command": below(init)}
+    pasta = [pid for pid in below(agent) if command_line_of(pid).startswith(("pasta", "/usr/bin/pasta"))]
+    assert bool(pasta) is OPEN
+    return {"pasta": pasta, "agent": [agent], "bwrap": [bwrap], "init": [init], "command": below(init)}
 
 
 def command_line_of(pid: int) -> str:
@@ -97,7 +111,7 @@ async def test_every_process_is_as_the_page_says(up: Running) -> None:
         async with _adding(up) as (line, git):
             found |= {"command line": [line], "git": git}
             table = rows()
-            assert set(table) == {name for name, pids in found.items() if pids} | {"launcher"}
+            assert set(table) == {name for name, pids in found.items() if pids} | {"launcher", "pasta"}
             faults = [
                 fault for name, row in table.items() for pid in found.get(name, []) for fault in _faults(row, pid)
             ]
