@@ -11,9 +11,10 @@ import psycopg
 import pytest
 from tests.unit.keel.ledger.chain import RECORDS, Chain, chain
 
+from keel.accounts import account
 from keel.ledger import store
 from keel.postgres import SUPERUSER, EmbeddedPostgres
-from keel.postgres_host import account, installation, place_for
+from keel.postgres_host import installation, place_for
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 
