@@ -145,14 +145,19 @@ async def _queue(tx: Tx, step: str, box: str) -> None:
 
 
 async def sweep(deps: Deps) -> None:
-    """Destroy what the host has of boxes that should not exist."""
+    """Destroy what the host has of boxes that should not exist, and let go of the commits kept for them."""
     there = await deps.boxes.inventory()  # before the rows are read: a box has its row before its files
+    pinned = [(mirror, await deps.forge.pins(mirror)) for mirror in await repos.mirrors(deps)]
     async with deps.db.tx() as tx:
         known = await store.all_ids(tx)
     for box in there:
         if box not in known:
             log.warning("box.left_behind", box=box)
             await deps.boxes.destroy(box)
+    for mirror, boxes in pinned:
+        for box in boxes - known:
+            log.warning("pin.left_behind", box=box, mirror=mirror.name)
+            await deps.forge.unpin(mirror, box)
 
 
 async def _launch(deps: Deps, id: str) -> None:

@@ -104,19 +104,22 @@ def down(data: DataOption = None) -> None:
 
 
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check what this host allows.
+    """Check what this host allows, and count what there is.
 
-    What it does not is named with the one command that mends it, and the exit code is 1.
+    What it does not allow, and what is where it should not be, is named with the one command that mends it, and the
+    exit code is 1. A server may be running or not.
 
     Example: rift doctor
     """
     from rift import app
+    from rift.cli.counting import Finding, count
     from rift.cli.whom import check_server
-    from rift.drivers.boxes.local.doctor import check_host
+    from rift.drivers.boxes.local.doctor import Check, check_host
 
     place = find(data)
     note("Trying what this host allows …")
-    checks = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
+    checks: list[Check | Finding] = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
+    checks += loop(count(place))
     if as_json:
         print(json.dumps([check._asdict() for check in checks], indent=2))
     else:

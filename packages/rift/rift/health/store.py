@@ -99,3 +99,53 @@ async def standing(tx: Tx) -> Standing | None:
                (SELECT extract(epoch FROM now() - max(last_heartbeat))::float FROM procrastinate_workers) AS worker_age
         """,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A box that is not destroyed; `silent`: it runs, and its agent was not heard for long or is known to be over."""
+
+    id: str
+    state: str
+    silent: bool
+
+
+async def boxes_now(tx: Tx, unheard_before: datetime) -> list[Found]:
+    """Each box of which there should be something on a host."""
+    return await tx.all(
+        Found,
+        """
+        SELECT id, state, state = 'running' AND (token_sha256 IS NULL OR seen_at < %(unheard)s) AS silent
+        FROM boxes WHERE state <> 'destroyed' ORDER BY created_at, id
+        """,
+        {"unheard": unheard_before},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Jobs that wait and that are done; `orphaned` of the latter have no worker, `late` of the former wait too long."""
+
+    waiting: int
+    doing: int
+    orphaned: int
+    late: int
+
+
+async def queue_now(tx: Tx, late_before: datetime) -> Queue:
+    """How the queue stands."""
+    found = await tx.one(
+        Queue,
+        """
+        SELECT count(*) FILTER (WHERE status = 'todo') AS waiting,
+               count(*) FILTER (WHERE status = 'doing') AS doing,
+               count(*) FILTER (WHERE status = 'doing' AND worker_id IS NULL) AS orphaned,
+               count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, '-infinity') < %(late)s AND EXISTS (
+                   SELECT FROM procrastinate_events e
+                   WHERE e.job_id = j.id AND e.type = 'deferred' AND e.at < %(late)s)) AS late
+        FROM procrastinate_jobs j WHERE status IN ('todo', 'doing')
+        """,
+        {"late": late_before},
+    )
+    assert found is not None  # an aggregate always answers
+    return found

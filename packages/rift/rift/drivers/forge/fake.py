@@ -52,6 +52,10 @@ class FakeForge:
         kept.pins[box] = commit
 
     @outside_transactions
+    async def pins(self, mirror: Path) -> frozenset[str]:
+        return frozenset(self.mirrors[mirror].pins if mirror in self.mirrors else ())
+
+    @outside_transactions
     async def unpin(self, mirror: Path, box: str) -> None:
         if mirror in self.mirrors:
             self.mirrors[mirror].pins.pop(box, None)

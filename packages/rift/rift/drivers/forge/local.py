@@ -116,6 +116,15 @@ class LocalForge:
         await git(f"--git-dir={mirror}", "update-ref", _pin(box), commit, seconds=self._heads_seconds)
 
     @outside_transactions
+    async def pins(self, mirror: Path) -> frozenset[str]:
+        if not await asyncio.to_thread((mirror / MARK).exists):
+            return frozenset()
+        listed = await git(
+            f"--git-dir={mirror}", "for-each-ref", "--format=%(refname)", PINS, seconds=self._heads_seconds
+        )
+        return frozenset(line.removeprefix(PINS) for line in listed.splitlines())
+
+    @outside_transactions
     async def unpin(self, mirror: Path, box: str) -> None:
         if await asyncio.to_thread(mirror.is_dir):
             await git(f"--git-dir={mirror}", "update-ref", "-d", _pin(box), seconds=self._heads_seconds)

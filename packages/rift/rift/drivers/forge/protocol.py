@@ -40,5 +40,8 @@ class Forge(Protocol):
     async def pin(self, mirror: Path, box: str, commit: str) -> None:
         """Keep the commit in the mirror for this box, whatever happens to its branch. Raises when it is not there."""
 
+    async def pins(self, mirror: Path) -> frozenset[str]:
+        """The boxes that have a pin in the mirror; none where there is no mirror."""
+
     async def unpin(self, mirror: Path, box: str) -> None:
         """Forget the box's pin; there may be none."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from rift.drivers.boxes.local import control, groups, limits, mounts, places, processes
+from rift.drivers.boxes.local import control, groups, limits, mounts, places, processes, remains
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import Host
@@ -167,6 +167,7 @@ class LocalBoxes:
         async with self._locked(box):
             found = places.find_box(self._config, box)
             if found is None:
+                await asyncio.to_thread(processes.kill_agents, path / "agent.json")
                 await self._end_groups(box)
                 return
             await self._end(found)
@@ -212,9 +213,8 @@ class LocalBoxes:
     @outside_transactions
     @told
     async def inventory(self) -> list[str]:
-        found = await self._groups()
-        there = await asyncio.to_thread(lambda: {*places.all_boxes(self._config), *found.boxes()})
-        return sorted(box for box in there if places.BOX_ID.fullmatch(box))
+        there = await asyncio.to_thread(remains.look, self._config)
+        return sorted(box for box in there.boxes if places.BOX_ID.fullmatch(box))
 
     @outside_transactions
     @told

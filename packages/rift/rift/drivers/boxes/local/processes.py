@@ -36,6 +36,29 @@ def agent_of(box: BoxDir) -> int | None:
     return found[0] if found else None
 
 
+def agents_below(folder: Path) -> dict[str, int]:
+    """How many agents each box has whose folder is, or was, in this one: by their command lines."""
+    found: dict[str, int] = {}
+    start, end = os.fsencode(folder) + b"/", b"/agent.json"
+    for pid in _pids():
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            for word in file.read().split(b"\0"):
+                box = word[len(start) : -len(end)]
+                if word.startswith(start) and word.endswith(end) and b"/" not in box and _uid(pid) is not None:
+                    found[os.fsdecode(box)] = found.get(os.fsdecode(box), 0) + 1
+    return found
+
+
+def kill_agents(settings: Path) -> None:
+    """End the agents of a box whose folder is gone, and with each its jail: nothing else tells whose they are."""
+    wanted = os.fsencode(settings)
+    for pid in _pids():
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+            if wanted in words and b"run" in words:
+                _kill(pid)
+
+
 def alive(pid: int, box: BoxDir) -> bool:
     """Whether a process that was just started for the box is still there. Its command line is no help yet: for a moment
     in every exec it is empty.
