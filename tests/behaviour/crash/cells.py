@@ -75,11 +75,11 @@ class Plant:
     made: int = 0
 
     @asynccontextmanager
-    async def cell(self) -> AsyncIterator[Cell]:
-        """A fresh copy, gone afterwards."""
+    async def cell(self, data: Path | None = None) -> AsyncIterator[Cell]:
+        """A fresh copy, gone afterwards; in a folder of its own or in `data`."""
         self.made += 1
         name = f"crash_{os.getpid()}_{self.made}"
-        data = Path(tempfile.mkdtemp(prefix="rift-cell-"))
+        data = data or Path(tempfile.mkdtemp(prefix="rift-cell-"))
         await asyncio.to_thread(_copy, self.data, data)
         database = self.cluster.create(name, self.template)
         cell = Cell(self.zygote, data, database)

@@ -5,28 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from tests.behaviour.crash import matrix, points
-from tests.behaviour.crash.cells import Plant, plant, zygote
+from tests.behaviour.crash.cells import Plant
 from tests.behaviour.crash.matrix import Recording, class_of
-
-from keel.testing.plugin import Cluster
 
 SHARES = 3
 _recorded: list[Recording] = []
-
-
-@pytest.fixture
-async def made(cluster: Cluster) -> AsyncIterator[Plant]:
-    """What cells are copied from."""
-    async with AsyncExitStack() as stack:
-        forks = stack.enter_context(zygote())
-        yield await stack.enter_async_context(plant(cluster, forks))
 
 
 async def recording(made: Plant) -> Recording:

@@ -38,13 +38,16 @@ from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes, launcher, runtime
 from rift.drivers.forge.local import LocalForge
-from rift.settings import RepoSettings, RiftSettings, ServerSettings
+from rift.settings import BoxSettings, RepoSettings, RiftSettings, ServerSettings
 from rift.wire.mcp.tool import Answer, Call, Tool
 from rift.wire.mcp.tools import TOOLS
 
 PACKAGES = tuple(str(Path(package.__file__ or "").parent.parent) + "/" for package in (rift, keel, rift_agent))
 QUICK = 1
 """Seconds between the rounds of what comes round by itself."""
+
+COMES_ROUND = ("repos.sync",)
+"""Jobs that nobody but those that come round by themselves asks for, so that no phase has them for sure."""
 
 Operation = tuple[str, dict[str, int], bool]
 _operation: ContextVar[Operation] = ContextVar("operation", default=("", {}, False))
@@ -69,7 +72,7 @@ class WatchedJobs(Jobs[Deps]):
 
     def on(self, name: str, run: Callable[..., Awaitable[None]]) -> None:
         """As it is, named."""
-        super().on(name, about(name, run))
+        super().on(name, about(name, run, periodic=name in COMES_ROUND))
 
     def every(self, name: str, seconds: int, run: Callable[[Deps], Awaitable[None]]) -> None:
         """Sooner than it is, named."""
@@ -218,7 +221,11 @@ async def serve(data: Path, port: int, database: str) -> None:
     points.put(app, "Database", watched_database(here))
     points.put(serving, "TOOLS", tuple(watched_tool(tool) for tool in TOOLS))
     points.put(serving, "web", watched_web(serving.web))
-    settings = RiftSettings(server=ServerSettings(port=port), repos=RepoSettings(poll_every=timedelta(seconds=2)))
+    settings = RiftSettings(
+        server=ServerSettings(port=port),
+        repos=RepoSettings(poll_every=timedelta(seconds=2)),
+        boxes=BoxSettings(disk_reserve=0),  # a test of a full disk wants to come to the step that finds it so
+    )
     agents = data / "agents.sock"
     boxes = watched_driver(here, "boxes", LocalBoxes(app.local_config(settings, data)))
     forge = watched_driver(here, "forge", LocalForge())

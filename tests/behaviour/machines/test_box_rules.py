@@ -228,3 +228,13 @@ async def test_a_boxs_git_has_its_origin_without_the_credentials(rift: Place) ->
         await tx.run("UPDATE repos SET url = 'https://ada:s3cr3t@example.org/acme/app.git'", {})
     await rift.running_box((await rift.open_task()).handle)
     assert [spec.origin for spec in rift.driver.specs] == ["https://example.org/acme/app.git"]
+
+
+async def test_a_commit_that_is_kept_for_a_box_that_is_gone_is_let_go(rift: Place) -> None:
+    box = await rift.new_box((await rift.open_task()).handle)
+    assert isinstance(box, Box)
+    await rift.work()
+    (mirror,) = rift.forge.mirrors.values()
+    mirror.pins["b-gone"] = next(iter(mirror.commits))
+    await rift.worker.jobs["boxes.sweep"](rift.deps)
+    assert set(mirror.pins) == {box.id}

@@ -219,6 +219,22 @@ async def test_groups_that_a_crash_left_are_in_the_inventory_and_can_be_destroye
     assert await local.driver.inventory() == []
 
 
+async def test_the_folder_of_all_groups_goes_though_a_removal_was_cut_after_the_last_box_s(local: LocalKit) -> None:
+    found = cgroups.find(local.data)
+    if not found.plan.v1 and found.plan.v2 is None:
+        pytest.skip("this host gives us no cgroups")
+    found.make(OTHER, Limits(), 12345 if os.geteuid() == 0 else None)
+    made = [path for path in Path("/sys/fs/cgroup").glob(f"**/box-{OTHER}") if found._name in str(path)]
+    assert made
+    for group in made:
+        for inner in (group / "jail", group / "agent", group):
+            if inner.exists():
+                inner.rmdir()
+    assert all(group.parent.exists() for group in made)
+    await local.driver.destroy(OTHER)
+    assert not any(group.parent.exists() for group in made)
+
+
 async def test_the_first_process_is_the_last_to_be_killed_for_memory(local: LocalKit) -> None:
     seat = await started(local, BOX)
     assert (await seat.run("cat /proc/self/oom_score_adj"))[1] == "300\n"

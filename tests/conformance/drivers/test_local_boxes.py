@@ -356,3 +356,14 @@ async def test_a_box_starts_again_whatever_its_user_put_in_the_place_of_its_fold
     code, said = await again.run("chmod 700 /var ~; ls -d /var/log; readlink ~/.local")
     assert (code, said.splitlines()[-2:]) == (0, ["/var/log", str(trap)])
     assert list(trap.iterdir()) == []
+
+
+async def test_an_agent_whose_folder_is_gone_is_found_and_ended_with_its_jail(local: LocalKit) -> None:
+    """Somebody removed the folder by hand: no file tells of the box any more, its processes do."""
+    seat = await started(local, BOX)
+    await seat.order("bash", command="sleep 600", timeout=900)
+    (local.data / "boxes" / BOX).rename(local.data / "taken-away")
+    assert await local.driver.inventory() == [BOX]
+    await local.driver.destroy(BOX)
+    await eventually(lambda: table.agents_below(local.data / "boxes") == {}, within=10)
+    assert await local.driver.inventory() == []

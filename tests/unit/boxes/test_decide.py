@@ -17,6 +17,7 @@ from rift.boxes.decide import (
     Park,
     decide_again,
     decide_command,
+    decide_failed_start,
     decide_idle,
     decide_pick,
     decide_suspend,
@@ -250,3 +251,18 @@ def test_an_agent_that_does_not_stay_up_is_started_three_times_and_one_that_did_
     if heard_for is not None:
         one = replace(one, began_at=NOW, seen_at=NOW + heard_for)
     assert decide_again(one, 3, timedelta(minutes=2)) == attempt
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "becomes"),
+    [
+        ("running", "No space left on device: token.new", "wait"),
+        ("running", "the checkout could not be made: fatal: Disk quota exceeded", "wait"),
+        ("running", "There is no git.", "fail"),
+        ("starting", "No space left on device: token.new", "fail"),
+    ],
+)
+def test_a_box_with_work_in_it_waits_for_room_on_the_disk_and_a_new_one_says_that_there_is_none(
+    state: State, reason: str, becomes: str
+) -> None:
+    assert decide_failed_start(box(state), reason) == becomes

@@ -6,13 +6,14 @@ out secrets and control characters: a name with a line break in it cannot write 
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -36,14 +37,54 @@ _DATABASE_AWAY = frozenset(
 """By name, as importing their modules would slow every --help."""
 
 
+class Unfailing(io.TextIOBase):
+    """A stream whose lines are lost while it takes none (a full disk, a reader that is gone), and nothing else is.
+
+    Whoever writes a line has work to do that must not end half-way for want of it. How many were lost is written once
+    lines are taken again.
+    """
+
+    def __init__(self, within: TextIO) -> None:
+        self._within = within
+        self._begun = ""
+        self._lost = 0
+
+    def write(self, text: str) -> int:
+        """Write it, once it is a whole line."""
+        self._begun += text
+        if self._begun.endswith("\n"):
+            whole, self._begun = self._begun, ""
+            self._put(whole)
+        return len(text)
+
+    def _put(self, lines: str) -> None:
+        try:
+            if self._lost:
+                told = {"event": "logs.lost", "lines": self._lost, "level": "warning"}
+                self._within.write(json.dumps(told) + "\n")
+                self._within.flush()
+                self._lost = 0
+            self._within.write(lines)
+            self._within.flush()
+        except OSError:
+            self._lost += lines.count("\n")
+
+    def flush(self) -> None:
+        """It is flushed with each write."""
+
+    def isatty(self) -> bool:
+        """As the stream within."""
+        return self._within.isatty()
+
+
 def configure(form: Format, level: Level, scrub: Scrub = str, stream: TextIO | None = None) -> None:
     """Let every logger of the process write to `stream` (stderr), in one form, from `level` on. The last call counts.
 
     `scrub` takes secrets out of a text. Libraries write from `info` on at most: what they say when debugged holds
     bodies and headers.
     """
-    out = sys.stderr if stream is None else stream
-    people = form == "console" or (form == "auto" and out.isatty())
+    people = form == "console" or (form == "auto" and (stream or sys.stderr).isatty())
+    out = cast("TextIO", Unfailing(sys.stderr if stream is None else stream))
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

@@ -302,6 +302,12 @@ async def agent_ended(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str
         await jobs.defer(tx, f"boxes.{step}", lock=f"box:{id}", once=f"{step}:{id}", box=id)
 
 
+async def wait_for_room(tx: Tx, id: str, incarnation: int) -> None:
+    """This start of a box's agent was in vain for want of room; upkeep tries again and again, and counts no tries."""
+    if await store.ended(tx, id, incarnation):
+        await store.tried(tx, id, 0)
+
+
 async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
     """A box of this incarnation cannot go on: its commands end, who waits is told.
 

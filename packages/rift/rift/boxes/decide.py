@@ -131,6 +131,18 @@ def decide_again(box: Box, most: int, steady: timedelta) -> int | None:
     return box.tries + 1 if box.tries < most else None
 
 
+FULL = ("No space left on device", "Disk quota exceeded")
+"""What the system calls a disk without room, in whatever program's words it comes."""
+
+
+def decide_failed_start(box: Box, reason: str) -> Literal["fail", "wait"]:
+    """What becomes of a box whose start the driver or the forge refused.
+
+    One that has files with work in them and only lacks room on the disk waits for it, however long that takes.
+    """
+    return "wait" if box.state == "running" and any(text in reason for text in FULL) else "fail"
+
+
 def decide_upkeep(box: Standing, now: datetime, unheard: timedelta, unused: timedelta) -> Step | None:
     """The next step of a box that a lost job left, or that the hour asks for.
 

@@ -19,12 +19,12 @@ from keel.jobs import Jobs
 from rift.audit import note
 from rift.boxes import actions, store
 from rift.boxes.actions import STEADY, TRIES
-from rift.boxes.decide import decide_again, decide_idle, decide_upkeep
+from rift.boxes.decide import decide_again, decide_failed_start, decide_idle, decide_upkeep
 from rift.boxes.model import Box
 from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
 from rift.drivers.boxes.protocol import BoxSpec, DriverError, Interrupted
-from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 from rift.limits import actions as limits
 from rift.repos import actions as repos
 
@@ -147,7 +147,9 @@ async def _queue(tx: Tx, step: str, box: str) -> None:
 async def sweep(deps: Deps) -> None:
     """Destroy what the host has of boxes that should not exist, and let go of the commits kept for them."""
     there = await deps.boxes.inventory()  # before the rows are read: a box has its row before its files
-    pinned = [(mirror, await deps.forge.pins(mirror)) for mirror in await repos.mirrors(deps)]
+    async with deps.db.tx() as tx:
+        mirrors = [repos.mirror_path(deps, repo) for repo in await store.all_repos(tx)]
+    pinned = [(mirror, await deps.forge.pins(mirror)) for mirror in mirrors]
     async with deps.db.tx() as tx:
         known = await store.all_ids(tx)
     for box in there:
@@ -201,13 +203,18 @@ async def _launch(deps: Deps, id: str) -> None:
     try:
         started = await deps.boxes.start(spec)
         await pinning
-    except Interrupted as error:
+    except (Interrupted, ForgeInterrupted) as error:
         log.warning("box.start_interrupted", box=id, reason=error.reason)
         async with deps.db.tx() as tx:
             await actions.agent_ended(tx, deps, id, box.incarnation, error.reason)
         return
     except (DriverError, ForgeError) as error:
-        await _fail(deps, box, error.reason)
+        if decide_failed_start(box, error.reason) == "wait":
+            log.warning("box.waits_for_room", box=id, reason=error.reason)
+            async with deps.db.tx() as tx:
+                await actions.wait_for_room(tx, id, box.incarnation)
+        else:
+            await _fail(deps, box, error.reason)
         return
     finally:
         await asyncio.gather(pinning, return_exceptions=True)

@@ -201,6 +201,11 @@ async def try_afresh(tx: Tx) -> None:
     await tx.run("UPDATE boxes SET tries = 0 WHERE state IN ('starting', 'running', 'parked') AND tries > 0")
 
 
+async def tried(tx: Tx, id: str, tries: int) -> None:
+    """How many of its tries a box has had."""
+    await tx.run("UPDATE boxes SET tries = %(tries)s WHERE id = %(id)s", {"id": id, "tries": tries})
+
+
 async def ended(tx: Tx, id: str, incarnation: int) -> bool:
     """This incarnation of the box's agent is over, and the box has none; False when that is known already."""
     return bool(
@@ -319,3 +324,8 @@ async def standings(tx: Tx) -> list[Standing]:
 async def all_ids(tx: Tx) -> set[str]:
     """The ids of every box that should have something on a host."""
     return {row["id"] for row in await tx.rows("SELECT id FROM boxes WHERE state <> 'destroyed'")}
+
+
+async def all_repos(tx: Tx) -> list[str]:
+    """The ids of all repositories, of which boxes may have commits pinned."""
+    return [row["id"] for row in await tx.rows("SELECT id FROM repos ORDER BY id")]

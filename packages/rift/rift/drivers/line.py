@@ -18,8 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from rift.drivers.boxes.protocol import DriverError
-from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.boxes.protocol import DriverError, Interrupted
+from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 
 CALL_LIMIT = 1024 * 1024
 """The most bytes of a frame to the keeper: a box's start with its whole allow list is a few KiB."""
@@ -97,12 +97,14 @@ class Line:
         self._task = asyncio.create_task(self._listen(), name="line")
 
     async def call(self, name: str, arguments: dict[str, Any], error: type[DriverError] | type[ForgeError]) -> Any:
-        """What the keeper answers. Raises `error` with the reason it gives or that it is gone, RuntimeError on a fault.
+        """What the keeper answers. Raises `error` with the reason it gives, RuntimeError on a fault; the kind of `error`
+        that may be tried again where the keeper is gone, or says that it was interrupted.
 
         A call that is cancelled is cancelled there too.
         """
+        interrupted = Interrupted if issubclass(error, DriverError) else ForgeInterrupted
         if self._gone:
-            raise error(GONE)
+            raise interrupted(GONE)
         self._last += 1
         number = self._last
         answered = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -112,14 +114,14 @@ class Line:
                 await self._writer.drain()
                 answer = await answered
             except ConnectionError:
-                raise error(GONE) from None
+                raise interrupted(GONE) from None
             except asyncio.CancelledError:
                 self._send({"cancel": number})
                 raise
         finally:
             del self._waiting[number]
         if "error" in answer:
-            raise error(str(answer["error"]))
+            raise (interrupted if answer.get("interrupted") else error)(str(answer["error"]))
         if "fault" in answer:
             raise RuntimeError(f"the keeper failed at {name}: {answer['fault']}")
         return answer.get("ok")

@@ -8,8 +8,8 @@ from typing import Any
 
 import structlog
 
-from rift.drivers.boxes.protocol import BoxDriver, DriverError
-from rift.drivers.forge.protocol import Forge, ForgeError
+from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted
+from rift.drivers.forge.protocol import Forge, ForgeError, ForgeInterrupted
 from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, read
 from rift.drivers.orders import ORDERS, BadArguments
 from rift.keeper.checks import Bounds, refuse, too_large
@@ -87,6 +87,8 @@ class Desk:
             answer = {"id": number, "ok": await self._answer(name, arguments)}
         except (DriverError, ForgeError) as error:
             answer = {"id": number, "error": error.reason}
+            if isinstance(error, Interrupted | ForgeInterrupted):
+                answer["interrupted"] = True
         except Exception as error:
             log.exception("keeper.fault", order=name if name in ORDERS else "unknown")
             answer = {"id": number, "fault": type(error).__name__}

@@ -258,12 +258,6 @@ async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
 # Reading origins ------------------------------------------------------------
 
 
-async def mirrors(deps: Deps) -> list[Path]:
-    """Where the mirrors of all repositories are, made or not."""
-    async with deps.db.tx() as tx:
-        return [mirror_path(deps, repo.id) for repo, _ in await store.everything(tx)]
-
-
 async def due(deps: Deps, after: timedelta) -> list[str]:
     """The repositories (by id) that nobody has read for so long."""
     now = deps.clock.now()

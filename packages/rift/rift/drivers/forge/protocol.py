@@ -14,6 +14,10 @@ class ForgeError(Exception):
         self.reason = reason
 
 
+class ForgeInterrupted(ForgeError):
+    """What the forge had begun was ended from outside: tried again, it may well go better."""
+
+
 class Forge(Protocol):
     """Heads are `{short branch name: full commit name}`. Each method raises ForgeError, and only that.
 

@@ -33,5 +33,10 @@ class RemoteForge(Remote):
         await self._ask("forge.pin", mirror, box, commit)
 
     @outside_transactions
+    async def pins(self, mirror: Path) -> frozenset[str]:
+        boxes: frozenset[str] = await self._ask("forge.pins", mirror)
+        return boxes
+
+    @outside_transactions
     async def unpin(self, mirror: Path, box: str) -> None:
         await self._ask("forge.unpin", mirror, box)

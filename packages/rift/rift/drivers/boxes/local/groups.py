@@ -103,8 +103,9 @@ class Groups:
         for group in self._of(box):
             for inner in (group / "jail", group / "agent", group):
                 await _rmdir(inner)
-            with contextlib.suppress(OSError):  # other boxes' groups are in it
-                group.parent.rmdir()
+        for top in self._tops():  # each, also where a removal that was cut short took the box's group alone
+            with contextlib.suppress(OSError):  # it is not there, or other boxes' groups are in it
+                top.rmdir()
 
     def boxes(self) -> list[str]:
         """The ids of all boxes that have a group."""
