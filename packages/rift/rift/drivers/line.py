@@ -97,8 +97,9 @@ class Line:
         self._task = asyncio.create_task(self._listen(), name="line")
 
     async def call(self, name: str, arguments: dict[str, Any], error: type[DriverError] | type[ForgeError]) -> Any:
-        """What the keeper answers. Raises `error` with the reason it gives, RuntimeError on a fault; the kind of `error`
-        that may be tried again where the keeper is gone, or says that it was interrupted.
+        """What the keeper answers. Raises `error` with the reason it gives, RuntimeError on a fault.
+
+        Where the keeper is gone, or says that it was interrupted, it is the `error` that may be tried again.
 
         A call that is cancelled is cancelled there too.
         """
