@@ -84,6 +84,7 @@ def test_no_text_writes_a_line_of_its_own_or_moves_the_terminal(form: logs.Forma
         ("echo hunter2", "DETAIL:  Failing row contains (b-1, 1, bash, echo hunter2, null)."),
         ("hunter2", "DETAIL:  Key (name)=(hunter2) already exists."),
     ],
+    ids=["handle", "token", "agent", "url", "words", "basic", "bearer", "row", "key"],
 )
 def test_a_secret_is_left_out_wherever_it_stands(form: logs.Format, secret: str, text: str, out: io.StringIO) -> None:
     logs.configure(form, "debug", for_logs, out)
