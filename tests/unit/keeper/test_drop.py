@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 from tests.behaviour.privileges.table import Status
 
 from rift.cli import keeper
+from rift.cli.place import Place
+from rift.settings import DatabaseSettings, RiftSettings
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give root away")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give root away")
 
 BECOME = """
 import os, sys
@@ -42,6 +45,7 @@ def modules(tmp_path: Path) -> Path:
     return folder
 
 
+@root_only
 def test_everything_is_given_away_at_once_and_for_good(modules: Path) -> None:
     told = run(modules, "print(open('/proc/self/status').read(), os.getcwd(), oct(os.umask(0)))")
     assert told.returncode == 0, told.stderr
@@ -53,6 +57,7 @@ def test_everything_is_given_away_at_once_and_for_good(modules: Path) -> None:
     assert told.stdout.split()[-2:] == ["/", "0o77"]
 
 
+@root_only
 def test_modules_below_a_closed_folder_are_found_and_what_is_beside_them_is_not(modules: Path) -> None:
     told = run(
         modules,
@@ -64,6 +69,7 @@ def test_modules_below_a_closed_folder_are_found_and_what_is_beside_them_is_not(
     assert told.stdout.split() == ["3", "False", "False"], told.stderr
 
 
+@root_only
 def test_modules_that_are_closed_themselves_are_told_with_their_folder(modules: Path) -> None:
     modules.chmod(0o700)
     told = run(modules, "print('went on')")
@@ -72,6 +78,7 @@ def test_modules_that_are_closed_themselves_are_told_with_their_folder(modules: 
     assert f"the server's user may not read it: '{modules}'" in told.stderr
 
 
+@root_only
 def test_a_process_whose_parent_has_gone_ends() -> None:
     body = "from rift.keeper.drop import become\nbecome(65534, 65534, parent=1)\nprint('went on')"
     words = [sys.executable, "-P", "-c", body]
@@ -89,3 +96,18 @@ def test_of_the_environment_only_what_is_nobodys_secret_is_passed_on() -> None:
         "PATH": "/bin", "LANG": "C.UTF-8", "LC_ALL": "C", "OTEL_SERVICE_NAME": "rift",
         "HOME": "/", "USER": "rift-server", "LOGNAME": "rift-server",
     }  # fmt: skip
+
+
+def test_the_server_is_told_the_database_under_the_runtime_role_and_no_other_address(tmp_path: Path) -> None:
+    runtime, owner = "postgresql://runtime:one@db.test/rift", "postgresql://owner:hunter2@db.test/rift"
+    settings = RiftSettings(database=DatabaseSettings(url=runtime, owner_url=owner))
+    told = keeper.job(Place(tmp_path, settings), "serve", (5, 6), quiet=False)
+    assert "hunter2" not in json.dumps(told)
+    assert Place(tmp_path, RiftSettings.model_validate(told["settings"])).url("owner") == runtime
+
+
+def test_every_setting_but_the_databases_reaches_the_server_as_it_is(tmp_path: Path) -> None:
+    told = json.loads(json.dumps(keeper.job(Place(tmp_path, RiftSettings()), "up", (), quiet=True)))
+    settings = RiftSettings.model_validate(told["settings"])
+    assert settings.database.url == Place(tmp_path, RiftSettings()).url("runtime")
+    assert settings.model_copy(update={"database": DatabaseSettings()}) == RiftSettings()

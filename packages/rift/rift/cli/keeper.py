@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -18,6 +17,7 @@ import structlog
 
 from keel.accounts import AccountError, account
 from keel.ledger.keys import KeyFolder, KeyTrouble
+from keel.telemetry import logs
 from rift import app
 from rift.cli import conduct, sample
 from rift.cli.child import BOOT
@@ -25,6 +25,7 @@ from rift.cli.place import SERVER_USER, Place, fail, note
 from rift.drivers.line import BadFrame, connect, frame
 from rift.keeper.checks import Bounds
 from rift.keeper.desk import Desk
+from rift.secrecy import for_logs
 
 log = structlog.get_logger()
 
@@ -99,8 +100,9 @@ async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple
     With `demo`, a repository and a ref, that is played meanwhile, as `rift demo` would.
     """
     child.line.setblocking(True)
+    logs.configure(place.settings.log.format, place.settings.log.level, for_logs)
     with suppress(ConnectionError):  # it has ended already, and said why
-        child.line.sendall(frame(_job(place, command, child, quiet=demo is not None)))
+        child.line.sendall(frame(job(place, command, child.sockets, quiet=demo is not None)))
     reader, writer = await connect(child.line)
     ready, ground = asyncio.Event(), sample.OwnGround(place.data)
     desk = Desk(
@@ -130,19 +132,19 @@ async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple
         database.cancel()
 
 
-def _job(place: Place, command: conduct.Command, child: Child, *, quiet: bool) -> dict[str, Any]:
+def job(place: Place, command: conduct.Command, sockets: tuple[int, ...], *, quiet: bool) -> dict[str, Any]:
     """What the child is told to do, and all that it knows of the settings: of the database, its own address alone."""
     runtime = place.settings.database.model_copy(update={"url": place.url("runtime"), "owner_url": None})
     settings = place.settings.model_copy(update={"database": runtime})
     return {
         "command": command,
         "quiet": quiet,
-        "verbose": logging.getLogger().isEnabledFor(logging.INFO),
+        "verbose": place.settings.log.level in ("debug", "info"),
         "data": str(place.data),
         "settings": settings.model_dump(mode="json"),
         "typed": place.spelling(),
         "agents": conduct.agent_url(place),
-        "sockets": child.sockets,
+        "sockets": sockets,
     }
 
 
