@@ -7,12 +7,32 @@ import os
 import re
 import shutil
 import signal
-from contextlib import suppress
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.behaviour.cli.systems import Running, system
+import pytest
+from tests.behaviour.cli.systems import Running, rift, system
+from tests.behaviour.crash.test_full_disk import full
 
+from keel.clock import SystemClock
 from keel.testing import eventually
+
+CLOCK = SystemClock()
+
+
+@contextmanager
+def small_disk() -> Iterator[Path]:
+    """A data folder on a file system of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="rift-cli-", dir="/tmp"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512m,mode=711", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+        folder.rmdir()
 
 
 def everyone(data: Path) -> list[int]:
@@ -77,3 +97,39 @@ async def test_after_the_machine_restarted_boxes_are_back_with_their_files_and_o
             assert said["output"].startswith("kept\nkept\nkept\n"), said
         assert (await up.call("rift_vm_ls", task=task))[1]["vms"][0]["open_commands"] == []
         await up.call("rift_task_close", task=task)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small file system needs root")
+async def test_a_disk_that_is_full_for_the_database_too_is_told_and_all_goes_on_when_there_is_room() -> None:
+    """Postgres may end, or refuse to write; calls are answered all the same, and nothing is lost that was told."""
+    with small_disk() as data:
+        (data / "rift.toml").write_text("[boxes]\ndisk_reserve = 0\n")
+        up = Running(data)
+        try:
+            up.up()
+            task, box = await up.take()
+            assert (await up.bash(task, box, "echo kept >~/kept; sync"))["exit"] == 0
+            with full(data):
+                refused = False
+                for number in range(200):  # each writes a record, until there is no room for one
+                    began = CLOCK.monotonic()
+                    reply = await up.raw("rift_task_new", name=f"task {number} {'x' * 150}")
+                    assert CLOCK.monotonic() - began < 60
+                    assert reply.status in (200, 503), reply
+                    if reply.status != 200 or "result" not in reply.messages[-1] or reply.result.get("isError"):
+                        refused = True
+                        break
+                alive = up.process is not None and up.process.poll() is None
+                assert alive, up.errors()
+
+            async def works() -> bool:
+                reply = await up.raw("rift_task_new", name="there is room again")
+                return reply.status == 200 and "result" in reply.messages[-1] and not reply.result.get("isError")
+
+            await eventually(works, within=90, every=0.5)
+            assert refused
+            assert (await up.bash(task, box, "cat ~/kept"))["output"] == "kept\n"
+            await up.call("rift_task_close", task=task)
+        finally:
+            up.kill()
+            rift("down", "--data", data)

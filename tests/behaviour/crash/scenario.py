@@ -17,6 +17,8 @@ REPO = program.REPO
 LINES = "".join(f"{n}\n" for n in range(1, 201))
 RUN = 'echo "$RIFT_COMMAND" >>~/runs; seq 1 200; exit 7'
 """Leaves one line in the box each time that it is run, whoever runs it."""
+SHARED_LOCKS = (".lock-lib", ".lock-uids", ".lock-cgroups", ".lock-trial")
+"""No box's own: one that a killed process left goes with the lock's next use."""
 PERIODIC = ("boxes.upkeep", "boxes.sweep", "tasks.close_quiet", "commands.expire", "pools.scan", "repos.poll")
 
 
@@ -280,7 +282,7 @@ class Client:
         data = self.cell.data
         mounted = Path("/proc/mounts").read_text().splitlines()
         mounts = [line.split()[1] for line in mounted if f"{data.name}/boxes" in line]
-        files = [str(path) for path in (data / "boxes").iterdir() if path.name != ".lock-lib"]
+        files = [str(path) for path in (data / "boxes").iterdir() if path.name not in SHARED_LOCKS]
         pins = [
             ref for mirror in (data / "mirrors").glob("[!.]*")
             for ref in program.git(mirror, "for-each-ref", "--format=%(refname)", "refs/rift").splitlines()

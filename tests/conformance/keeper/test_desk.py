@@ -16,7 +16,7 @@ from tests.unit.keeper.test_checks import SPEC
 
 from keel.testing import eventually
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
-from rift.drivers.boxes.protocol import BoxDriver, DriverError, Presence
+from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted, Presence
 from rift.drivers.boxes.remote import RemoteBoxes
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge, ForgeError
@@ -246,6 +246,24 @@ async def test_an_answer_to_nobody_is_dropped() -> None:
     assert await asking == ["b-1"]
     await line.close()
     _.close()
+
+
+@pytest.mark.parametrize("kind", [Interrupted, DriverError])
+async def test_whether_a_failure_may_be_tried_again_is_told_along_with_its_reason(
+    tmp_path: Path, kind: type[DriverError]
+) -> None:
+    class Failing(LocalBoxes):
+        async def stop(self, box: str) -> None:
+            raise kind("it was ended from outside")
+
+    one = Keeper(Bounds(tmp_path, f"unix:{tmp_path}/agents.sock"), {"boxes": Failing(LocalConfig(tmp_path))})
+    boxes = RemoteBoxes(await one.open())
+    with pytest.raises(DriverError, match="ended from outside") as told:
+        await boxes.stop("b-1")
+    assert type(told.value) is kind
+    await one.close()
+    with pytest.raises(Interrupted):  # gone: whoever comes next may do it
+        await boxes.stop("b-1")
 
 
 def test_a_frame_is_a_length_and_json() -> None:
