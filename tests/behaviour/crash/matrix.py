@@ -41,7 +41,7 @@ class Recording:
         return [{phase: listed[n] for phase, listed in waiting.items() if n < len(listed)} for n in range(rounds)]
 
     def part(self) -> list[str]:
-        """One boundary of each class: process, operation, function and effect. Of those that are steady.
+        """One boundary of each class: process, function and effect. Of those that are steady.
 
         Each is taken where the fewest others are, so that few plays hold them all. Mostly after the effect, which is
         when it has to be known or undone; every fifth before it.
@@ -82,9 +82,9 @@ async def record(plant: Plant, times: int = 3) -> Recording:
 
 
 def class_of(name: str) -> str:
-    """What a boundary is, whenever it comes: without its phase, its count and its moment."""
-    process, operation, where, effect = name.split(" | ")[1:5]
-    return " | ".join([process, operation, where, effect.removesuffix(f" {KEPT_COUNTS}")])
+    """What a boundary is, whenever it comes and for whatever: without its phase, operation, count and moment."""
+    process, _, where, effect = name.split(" | ")[1:5]
+    return " | ".join([process, where, effect.removesuffix(f" {KEPT_COUNTS}")])
 
 
 async def play(plant: Plant, targets: dict[str, str], *, again: int = 2) -> Outcome:

@@ -13,7 +13,7 @@ from tests.behaviour.crash import matrix, points
 from tests.behaviour.crash.cells import Plant
 from tests.behaviour.crash.matrix import Recording, class_of
 
-SHARES = 3
+SHARES = 5
 _recorded: list[Recording] = []
 
 
@@ -24,6 +24,7 @@ async def recording(made: Plant) -> Recording:
     return _recorded[0]
 
 
+@pytest.mark.timeout(600)  # a play waits for its processes to begin again, a dozen times, on a machine that is busy
 @pytest.mark.parametrize("share", range(SHARES))
 async def test_a_kill_at_each_kind_of_step_leaves_nothing_doubled_lost_or_left(made: Plant, share: int) -> None:
     """Server, launcher, agent and the jail's init, each ended before or after what it does to the world."""
