@@ -16,7 +16,7 @@ from tests.behaviour.cli.systems import free_port, rift
 COMMANDS = (
     *("up", "down", "serve", "worker", "migrate", "doctor", "settings", "demo"),
     *("user add", "user ls", "token new", "token ls", "token revoke"),
-    *("repo add", "repo ls", "repo sync", "repo network"),
+    *("repo add", "repo ls", "repo sync", "repo network", "repo limits"),
     *("audit ls", "audit show", "audit verify", "audit proof", "audit check", "audit checkpoint"),
     *("audit keys", "audit rotate", "audit erase"),
 )
@@ -141,7 +141,7 @@ def test_the_doctor_tells_each_finding_and_its_exit_code_says_whether_all_is_wel
     checks = json.loads(listed.out)
     assert told.status == listed.status == (0 if all(check["ok"] for check in checks) else 1)
     assert {"git", "python", "disk"} <= {check["name"] for check in checks}
-    lines = [line for line in told.out.splitlines() if not line.startswith("       mend: ")]
+    lines = [line for line in told.out.splitlines() if not line.startswith("       ")]
     assert [line.split()[0] for line in lines] == ["ok" if check["ok"] else "NO" for check in checks]
     bad = rift("doctor", "--data", tmp_path, env={"PATH": "/nonexistent"})
     assert bad.status == 1

@@ -18,7 +18,6 @@ from tests.unit.people.house import act
 import rift as package
 from keel.refusal import CATALOGUE, YOUR_HANDLE, Call, Refusal
 from rift.agents import actions as agents
-from rift.agents.model import Failed
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box
 from rift.commands import actions as commands
@@ -26,6 +25,8 @@ from rift.commands.actions import Wanted
 from rift.commands.model import End
 from rift.deadline import Deadline
 from rift.hosts import actions as hosts
+from rift.limits import actions as limits
+from rift.limits.model import Change
 from rift.people import actions as people
 from rift.records import actions as records
 from rift.repos import actions as repos
@@ -106,8 +107,8 @@ async def of_boxes(rift: Place) -> Produced:
     assert twin.name == box.name
     yield await rift.suspend(task, box.name)
     yield await boxes.new_box(rift.deps, rift.act(), task, "app", "main", silent)
+    rift.driver.fail_starts.append("the checkout could not be made")
     await rift.work()
-    assert await agents.events(rift.deps, rift.agent(twin.id), [Failed("no disk")])
     yield await rift.bash(task, twin.id)
     yield await boxes.new_box(rift.deps, rift.act(), task, "other/app", "main", silent)
     await rift.destroy(task, twin.id)
@@ -187,6 +188,7 @@ async def of_repositories(rift: Place) -> Produced:
     yield await repos.add_repo(deps, "nobody@example.org", "acme/new", URL)
     yield await repos.sync(deps, "acme/none")
     yield await repos.set_network(deps, "acme/app", Network(None, ("https://pypi.org",), ()))
+    yield await limits.set_limits(deps, "acme/app", Change({"memory": "8 bananas"}))
     del rift.forge.repositories[URL]["main"]
     await repos.sync_repo(deps, rift.repo.id)
     yield await boxes.new_box(deps, rift.act(), task, "acme/app", "main", silent)

@@ -18,7 +18,9 @@ from rift.secrecy import for_logs
 HANDLE = "task_abcdefgh.c2VjcmV0LXNlY3JldC1zZWNyZXQ"
 BEARER = "rift_" + "x" * 43
 AGENT = SystemIds().token()
-HOSTILE = "a\r\n2026-01-01T00:00:00Z [error    ] faked\x1b[2J\x9b31m\u2028\u202e\ud800\x00b"
+HALF = "\ud800"
+"""Half a character. Told to our own logger alone: of the others' lines pytest keeps a copy, which it cannot send on."""
+HOSTILE = "a\r\n2026-01-01T00:00:00Z [error    ] faked\x1b[2J\x9b31m\u2028\u202e\x00b"
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_lines_of_ours_and_of_libraries_have_one_form_and_the_request_they_belon
 def test_no_text_writes_a_line_of_its_own_or_moves_the_terminal(form: logs.Format, out: io.StringIO) -> None:
     logs.configure(form, "debug", for_logs, out)
     log = structlog.get_logger()
-    log.info(HOSTILE, name=HOSTILE, deep={HOSTILE: [HOSTILE, (HOSTILE,)]}, **{HOSTILE: 1})
+    log.info(HOSTILE + HALF, name=HOSTILE + HALF, deep={HOSTILE: [HOSTILE, (HOSTILE,)]}, **{HOSTILE: 1})
     logging.getLogger("lib").warning("%s", HOSTILE)
     try:
         raise ValueError(HOSTILE)
