@@ -16,6 +16,7 @@ import psycopg
 
 from bench.floors import Peer, jail_words, owner, peer, run_as, run_times
 from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, percentile, shown, start, timed
+from bench.layers import layers
 from bench.ledger import ledger
 from bench.parked import parked
 
@@ -385,5 +386,6 @@ ROWS = {
     "tasks": task_tools,
     "start": start_up,
     "parked": parked,
+    "layers": layers,
     "ledger": ledger,
 }
