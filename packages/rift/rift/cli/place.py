@@ -69,6 +69,11 @@ class Place:
         before, after = self.typed or self.spelling()
         return f"{before} {command}{after}"
 
+    def mending(self, command: str) -> str:
+        """A command that mends a lack of the host, as it is typed here: root needs no `sudo`, and may have none."""
+        bare = command.removeprefix("sudo ") if os.geteuid() == 0 else command
+        return f"{bare.removesuffix('rift up')}{self.spelled('up')}" if bare.endswith(" rift up") else bare
+
     def spelling(self) -> tuple[str, str]:
         """What is typed before a command and after it."""
         program, here = Path(sys.argv[0]), Path.cwd()

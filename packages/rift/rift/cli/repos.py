@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, note, said, with_system
+from rift.cli.place import DataOption, JsonOption, find, note, said, with_system
 
 Mode = Literal["proxy", "none", "open"]
 
@@ -135,10 +135,16 @@ def network(
     from rift.repos import actions
     from rift.repos.model import Network
 
+    place = find(data)
     change = Network(mode, tuple(allow or ()), tuple(deny or ()))
     repo = said(with_system(data, lambda deps: actions.set_network(deps, name, change)))
-    if repo.network == "open" and isinstance(lack := find_opening(), Lack):
-        note(f"This host cannot make an open network yet: {lack.what}. Mend it with `{lack.mend}`.")
+    lack = find_opening() if repo.network == "open" else None
+    if isinstance(lack, Lack):
+        note(
+            f"This host cannot make an open network yet: {lack.what}. Until that is mended, no box of {repo.full} "
+            f"starts.\n  `{place.mending(lack.mend)}` mends it\n"
+            f"  `{place.spelled(f'repo network {repo.full} --mode proxy')}` goes back"
+        )
     if as_json:
         reached = {"proxy": [*DEFAULT_ALLOW, *repo.allow], "open": ["*"]}.get(repo.network, [])
         print(json.dumps({"repo": repo.full, "mode": repo.network, "added": repo.allow, "reached": reached}, indent=2))
@@ -147,7 +153,8 @@ def network(
         print(f"Boxes of {repo.full} reach nothing.")
         return
     if repo.network == "open":
-        print(f"Boxes of {repo.full} reach the public internet, and no private network.")
+        verb = "are to reach" if isinstance(lack, Lack) else "reach"
+        print(f"Boxes of {repo.full} {verb} the public internet, and no private network.")
         return
     own = f", and {', '.join(repo.allow)}" if repo.allow else ""
     print(f"Boxes of {repo.full} reach {len(DEFAULT_ALLOW)} usual registries and forges{own}.")

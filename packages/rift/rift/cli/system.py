@@ -120,6 +120,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     note("Trying what this host allows …")
     checks: list[Check | Finding] = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
     checks += loop(count(place))
+    checks = [check._replace(mend=check.mend and place.mending(check.mend)) for check in checks]
     if as_json:
         print(json.dumps([check._asdict() for check in checks], indent=2))
     else:

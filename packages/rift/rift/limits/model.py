@@ -53,6 +53,7 @@ def spelled(name: str, value: int) -> str:
 
 
 def bounds(name: str) -> str:
-    """The least and the most of a limit, for a sentence."""
-    least, most = LIMITS[name]
-    return f"{spelled(name, least)} to {spelled(name, most)}"
+    """What a limit takes, with its least and its most, for a sentence."""
+    least, most = (spelled(name, value) for value in LIMITS[name])
+    what = "a size in bytes, KiB, MiB, GiB or TiB" if name in SIZES else "a whole number"
+    return f"{what} from {least} to {most}"

@@ -6,7 +6,7 @@ from keel.refusal import Ask, Refusal, kind
 from rift.limits.model import bounds, option
 from rift.people.model import OPERATOR
 
-_BAD_LIMIT = kind("bad_limit", "{value} cannot be the limit {option} of a repository's boxes: it is {bounds}.")
+_BAD_LIMIT = kind("bad_limit", "{option} takes {bounds}, and {value} is not one. Nothing was changed.")
 _EXAMPLES = {"memory": "512MiB", "processes": "256", "disk": "1GiB", "cpu_shares": "1024", "open_files": "1024"}
 
 

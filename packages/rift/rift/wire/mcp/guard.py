@@ -144,13 +144,13 @@ class Guard:
     def _unauthorized(self, presented: bool) -> Response:
         challenge = f'Bearer resource_metadata="{self._metadata_url}", scope="{self._scope}"'
         message = (
-            "This call needs a bearer token: sign in, or take one from `rift token new --user EMAIL --client NAME`."
+            "This call needs a bearer token: `rift token new --user EMAIL --client NAME`, on the server, makes one."
         )
         if presented:
             challenge += ', error="invalid_token", error_description="The token is unknown, expired or revoked"'
             message = (
-                "This bearer token is unknown, expired or revoked: sign in again, or make one with "
-                "`rift token new --user EMAIL --client NAME`."
+                "This bearer token is unknown, expired or revoked: `rift token new --user EMAIL --client NAME`, on "
+                "the server, makes another."
             )
         return error_response(401, message, {"WWW-Authenticate": challenge}, code=UNAUTHORIZED)
 

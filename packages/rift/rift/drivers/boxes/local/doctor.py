@@ -164,7 +164,7 @@ def check_opening() -> Check:
     """Whether boxes can have an open network. Never a failure: only repositories that an admin opens need it."""
     found = find_opening()
     if isinstance(found, Lack):
-        sentence = f"No repository's boxes can have an open network: {found.what} (`{found.mend}`)."
+        sentence = f"No repository's boxes can have an open network: {found.what}."
         return Check("open network", True, sentence, found.mend)
     return Check("open network", True, f"Boxes can have an open network, by {found.pasta} and {found.nft}.")
 
