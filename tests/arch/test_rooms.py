@@ -30,7 +30,10 @@ PURE = {
     "functools", "hashlib", "itertools", "json", "math",
     "operator", "re", "string", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
-PURE_OURS = ("keel.refusal", "keel.ids", "rift.names", "rift.times", "rift.*.model", "rift.*.refusals", "rift.*.decide")
+PURE_OURS = (
+    "keel.refusal", "keel.ids", "keel.sizes", "rift.names", "rift.times", "rift.secrecy",
+    "rift.*.model", "rift.*.refusals", "rift.*.decide",
+)  # fmt: skip
 
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 

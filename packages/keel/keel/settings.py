@@ -28,6 +28,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_pascal
 
+from keel import sizes
+
 __all__ = ["Bytes", "Duration", "Row", "Section", "Settings", "SettingsError", "Words", "load", "render", "table"]
 
 
@@ -60,7 +62,6 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 # How values are spelled
 
 _DURATION = re.compile(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?)", re.ASCII)
-_UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def _duration(value: object) -> object:
@@ -76,10 +77,10 @@ def _duration(value: object) -> object:
 
 
 def _bytes(value: object) -> object:
-    match = re.fullmatch(r"(\d+)\s*([A-Z]*)", str(value).strip().upper(), re.ASCII)
-    if isinstance(value, bool) or match is None or match[2] not in _UNITS:
+    count = None if isinstance(value, bool) else sizes.read(str(value))
+    if count is None:
         raise ValueError("a number of bytes, for example 1048576 or 1MiB")
-    return int(match[1]) * _UNITS[match[2]]
+    return count
 
 
 def _words(value: object) -> object:

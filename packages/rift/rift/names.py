@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from keel.sizes import MIB, TIB
+
 PERSONAL = "personal"
 """What every `org` argument takes for the caller's own organization."""
 
@@ -35,12 +37,12 @@ TAILS_KEPT = 64
 """Of how many of a box's last commands the tail is kept."""
 COMMAND_BYTES = 131_072
 READ_BYTES = 65_536
-WRITE_BYTES = 8 * 1024 * 1024
+WRITE_BYTES = 8 * MIB
 HEAD_RESTS = timedelta(seconds=60)
 """How long a failure at a head answers for new boxes, and its pool makes none, before another box is tried."""
 WARM_MOST = 100
 """The most warm boxes of one watched ref."""
-BOX_MEMORY = 256 * 1024 * 1024
+BOX_MEMORY = 256 * MIB
 """A host holds one box for so much of its memory, where no setting says how many."""
 BOXES_LEAST = 8
 """So many boxes are held by any host, where no setting says how many."""
@@ -63,11 +65,10 @@ NEW_BOX_WAITS = 30.0
 CLOSE_WAITS = 20.0
 """How long rift_task_close waits for its boxes to be gone, in seconds."""
 
-MIB, GIB = 2**20, 2**30
 LIMITS = {
-    "memory": (64 * MIB, 64 * 1024 * GIB),
+    "memory": (64 * MIB, 64 * TIB),
     "processes": (16, 4_194_304),
-    "disk": (64 * MIB, 1024 * 1024 * GIB),
+    "disk": (64 * MIB, 1024 * TIB),
     "cpu_shares": (10, 100_000),
     "open_files": (64, 1_048_576),
 }

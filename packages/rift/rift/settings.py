@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from keel.settings import Bytes, Duration, Section, Settings, Words
-from rift.names import GIB, LIMITS
+from keel.sizes import GIB, MIB
+from rift.names import LIMITS
 
 __all__ = [
     "AuditSettings",
@@ -157,12 +158,12 @@ class BoxSettings(Section):
         description="The most boxes of this host; without it, one for each 256 MiB of its memory, and at least 8.",
     )
     disk_reserve: Bytes = Field(
-        default=2 * 2**30,
+        default=2 * GIB,
         ge=0,
         description="No box is made while less than this is free on the disk of the data folder; warm ones keep twice.",
     )
     memory_reserve: Bytes = Field(
-        default=512 * 2**20,
+        default=512 * MIB,
         ge=0,
         description="No box is made while the host has less memory than this available; warm ones keep twice.",
     )
@@ -175,8 +176,8 @@ class BoxSettings(Section):
 
 class CommandSettings(Section):
     spool_limit: Bytes = Field(
-        default=256 * 2**20,
-        ge=2**20,
+        default=256 * MIB,
+        ge=MIB,
         description="How much output of one command is kept in its box, in bytes; the oldest goes first.",
     )
 

@@ -133,7 +133,9 @@ def test_what_is_no_iso_duration_is_refused(text: str) -> None:
     assert errors_of({"RIFT__REPOS__POLL_EVERY": text})[0].startswith("Rift:Repos:PollEvery: should be a duration")
 
 
-@pytest.mark.parametrize(("text", "size"), [("1048576", 2**20), ("1MiB", 2**20), ("2 gib", 2**31)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("1048576", 2**20), ("1MiB", 2**20), ("2 gib", 2**31), ("1.5MiB", 3 * 2**19)]
+)
 def test_a_size_may_be_spelled_with_its_unit(text: str, size: int) -> None:
     assert load(RiftSettings, {"RIFT__COMMANDS__SPOOL_LIMIT": text}).commands.spool_limit == size
 

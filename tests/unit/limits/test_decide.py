@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from keel.refusal import Refusal
+from keel.sizes import GIB
 from rift.limits.decide import decide_change, read_limit, settle
 from rift.limits.model import Change, spelled
 from rift.names import LIMITS
 from rift.settings import BoxSettings
 
-GIB = 2**30
 DEFAULTS = {name: getattr(BoxSettings(), name) for name in LIMITS}
 
 

@@ -20,7 +20,6 @@ from rift.repos.decide import (
     decide_warm,
     decide_watch,
     main_of,
-    masked,
     name_of,
     ref_of,
     storable,
@@ -132,24 +131,6 @@ def test_an_origin_that_git_would_run_or_misread_is_refused(origin: str) -> None
 def test_a_refused_origin_does_not_repeat_its_password() -> None:
     refusal = refused(url_of("ftp://ada:hunter2@example.org/app"), "bad_repository_origin")
     assert "hunter2" not in refusal.sentence
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("https://user:secret@example.org/app", "https://***@example.org/app"),
-        ("https://user:p@ss@example.org/app", "https://***@example.org/app"),
-        (
-            "fetching 'https://token@h/a' and ssh://git@h/b failed",
-            "fetching 'https://***@h/a' and ssh://***@h/b failed",
-        ),
-        ("https://example.org/a@b", "https://example.org/a@b"),
-        ("git@example.org:app", "git@example.org:app"),
-        ("no url", "no url"),
-    ],
-)
-def test_credentials_in_urls_are_masked(text: str, shown: str) -> None:
-    assert masked(text) == shown
 
 
 def test_a_full_ref_name_is_forgiven() -> None:

@@ -80,13 +80,14 @@ def test_no_text_writes_a_line_of_its_own_or_moves_the_terminal(form: logs.Forma
         (BEARER, f"token {BEARER}."),
         (AGENT, f"token={AGENT}"),
         ("hunter2", "connection to postgresql://rift:hunter2@db/rift failed"),
+        ("ter2", "connection to postgresql://rift:hun@ter2@db/rift failed"),
         ("hunter2", "user=rift password=hunter2 host=db"),
         ("c2VjcmV0", "Authorization: Basic c2VjcmV0"),
         ("c2Vj.cmV0", "authorization: bearer c2Vj.cmV0"),
         ("echo hunter2", "DETAIL:  Failing row contains (b-1, 1, bash, echo hunter2, null)."),
         ("hunter2", "DETAIL:  Key (name)=(hunter2) already exists."),
     ],
-    ids=["handle", "token", "agent", "url", "words", "basic", "bearer", "row", "key"],
+    ids=["handle", "token", "agent", "url", "url with @", "words", "basic", "bearer", "row", "key"],
 )
 def test_a_secret_is_left_out_wherever_it_stands(form: logs.Format, secret: str, text: str, out: io.StringIO) -> None:
     logs.configure(form, "debug", for_logs, out)

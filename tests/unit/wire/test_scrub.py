@@ -34,6 +34,11 @@ def test_a_token_in_any_argument_is_blotted_out_and_what_only_begins_like_one_is
     assert said.text == "curl -H 'Authorization: Bearer <your token>' rift_task_new"
 
 
+def test_a_password_in_an_address_is_blotted_out_whole_with_an_at_sign_in_it_too() -> None:
+    said = act(ADA, "rift_bash", {"command": "psql postgres://ada:hun@ter2@db/x && curl https://tok@en@h/?to=a@b"}, 1.0)
+    assert said.text == "psql postgres://<your credentials>@db/x && curl https://<your credentials>@h/?to=a@b"
+
+
 def test_a_long_argument_is_cut_short() -> None:
     said = act(ADA, "rift_read", {"path": "x" * 5000}, 1.0)
     assert len(str(said.arguments["path"])) == 501

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Mend, Refusal, Retry, kind
+from keel.sizes import MIB
 from rift.boxes.model import Box, OpenCommand
 from rift.hosts.model import Shortage
 from rift.people.model import OPERATOR
@@ -114,7 +115,6 @@ FREED_TOLD = 3
 """How many VMs, and how many other tasks, a refusal suggests to end."""
 GIVES_WAY_SECONDS = 10.0
 """By then a warm box that gives way is gone, and the host has been looked at again."""
-MIB = 1024 * 1024
 
 
 def too_many(boxes: Sequence[Box], task: str, most: int) -> Refusal:

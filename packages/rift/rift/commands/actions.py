@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.signals import Subscription
+from keel.sizes import MIB
 from keel.telemetry import tracing
 from rift import meters
 from rift.audit import Act, audited, refuse
@@ -45,7 +46,7 @@ FORGOTTEN_AT_ONCE = 1000
 STOPPED_EARLY = "stopped by rift_stop before it started"
 FAR = 2**62
 """An offset past the end of anything, which the database can still hold."""
-IMAGE_BYTES = 1024 * 1024
+IMAGE_BYTES = MIB
 """The largest image that rift_read gives."""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from rift.demo.checks import Wrong, expect
 from rift.demo.client import Agent, Said
 from rift.deps import Deps
-from rift.repos.decide import masked
 from rift.repos.model import Repo
+from rift.secrecy import masked
 
 FIELDS = frozenset({"status", "reason", "command", "exit", "output", "next_offset", "size"})
 """What each command's structured answer has (contract: Boxes)."""

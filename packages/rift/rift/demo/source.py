@@ -13,8 +13,9 @@ from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
 from rift.people import actions as people
 from rift.repos import actions as repos
-from rift.repos.decide import main_of, masked, url_of
+from rift.repos.decide import main_of, url_of
 from rift.repos.model import Repo
+from rift.secrecy import masked
 
 SAMPLE = "sample/hello"
 OWNER = "demo"

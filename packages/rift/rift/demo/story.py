@@ -15,7 +15,7 @@ from rift.demo.scene import Scene, Step
 from rift.demo.terminal import Telling
 from rift.deps import Deps
 from rift.people import actions as people
-from rift.repos.decide import masked
+from rift.secrecy import masked
 
 ADA = "Ada's agent"
 SECOND = "Ada's second agent"

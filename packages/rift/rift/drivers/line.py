@@ -18,12 +18,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from keel.sizes import KIB, MIB
 from rift.drivers.boxes.protocol import DriverError, Interrupted
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 
-CALL_LIMIT = 1024 * 1024
+CALL_LIMIT = MIB
 """The most bytes of a frame to the keeper: a box's start with its whole allow list is a few KiB."""
-ANSWER_LIMIT = 64 * 1024 * 1024
+ANSWER_LIMIT = 64 * MIB
 """The most bytes of a frame from it: the heads of a repository with half a million branches."""
 HEAD = 4
 GONE = "The keeper of this host has ended, and with it what makes boxes and reads repositories."
@@ -166,5 +167,5 @@ async def connect(sock: socket.socket) -> tuple[asyncio.StreamReader, asyncio.St
     """The two ends of a connected socket as streams."""
     sock.setblocking(False)
     with suppress(OSError):  # half a MiB in flight, so that a burst of calls does not wait for the other end's turn
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 512 * 1024)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 512 * KIB)
     return await asyncio.open_unix_connection(sock=sock)

@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from keel import sizes
 from keel.refusal import Refusal
 from rift.limits import refusals
-from rift.limits.model import SIZES, UNITS, Change, RepoLimits
+from rift.limits.model import SIZES, Change, RepoLimits
 from rift.names import LIMITS
 
 
 def read_limit(name: str, text: str) -> int | None:
     """The value that a text means: a whole number, of bytes also with a unit as in `1.5GiB`; None where it is none."""
-    found = re.fullmatch(r"(\d{1,20})(\.\d{1,6})?\s*([A-Za-z]*)", text.strip(), re.ASCII)
-    if found is None:
-        return None
-    unit = UNITS.get(found[3].upper())
-    if name not in SIZES:
-        return None if found[2] or found[3] else int(found[1])
-    if unit is None or (found[2] and unit == 1):
-        return None
-    return int(found[1]) * unit + int(float(found[2] or 0) * unit)
+    if name in SIZES:
+        return sizes.read(text)
+    return int(text) if re.fullmatch(r"\d{1,20}", text.strip(), re.ASCII) else None
 
 
 def decide_change(repo: str, own: Mapping[str, int], change: Change) -> dict[str, int] | Refusal:

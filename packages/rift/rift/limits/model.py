@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from keel import sizes
 from rift.names import LIMITS
 
 SIZES = frozenset({"memory", "disk"})
 """Those that are bytes; the others are counts."""
-UNITS = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,7 @@ def option(name: str) -> str:
 
 def spelled(name: str, value: int) -> str:
     """A limit's value for a person: `4 GiB`, `1,024`."""
-    if name not in SIZES:
-        return f"{value:,}"
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        size = UNITS[unit.upper()]
-        if value >= size:
-            return f"{value // size} {unit}" if value % size == 0 else f"{value / size:.1f} {unit}"
-    return f"{value} bytes"
+    return sizes.told(value) if name in SIZES else f"{value:,}"
 
 
 def bounds(name: str) -> str:

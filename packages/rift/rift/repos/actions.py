@@ -31,7 +31,6 @@ from rift.repos.decide import (
     decide_warm,
     decide_watch,
     is_host,
-    masked,
     name_of,
     ref_of,
     storable,
@@ -50,6 +49,7 @@ from rift.repos.model import (
     WatchedHead,
     WhoAmI,
 )
+from rift.secrecy import masked
 
 LOOK_FOR = timedelta(seconds=20)
 """Who reads an origin has it to itself for so long, and says again and again that it still does."""

@@ -12,8 +12,9 @@ from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
 from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
-from rift.repos.model import CREDENTIALS, Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 from rift.repos.refusals import spelled
+from rift.secrecy import masked
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
@@ -61,11 +62,6 @@ def ref_of(text: str) -> str:
 def asked_for(text: str) -> str:
     """A name as a caller gave it, fit to be looked for and to be told: what cannot be printed (a NUL) is U+FFFD."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text.strip())
-
-
-def masked(text: str) -> str:
-    """A text without the credentials of the URLs in it."""
-    return CREDENTIALS.sub("***@", text)
 
 
 def storable(heads: Heads) -> dict[str, str]:

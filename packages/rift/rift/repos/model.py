@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,12 +9,10 @@ from typing import Literal
 
 from keel.refusal import Call, Mend
 from rift.people.model import Member, Membership
+from rift.secrecy import USERINFO
 
 Heads = Mapping[str, str]
 """Branches by their short name (`main`) with the full hash of their newest commit."""
-
-CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
-"""What stands before the host of a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class Repo:
     @property
     def origin(self) -> str:
         """Its URL as a box's git has it: a box holds no credentials."""
-        return CREDENTIALS.sub("", self.url)
+        return USERINFO.sub("", self.url)
 
 
 @dataclass(frozen=True, slots=True)

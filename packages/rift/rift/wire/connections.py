@@ -19,6 +19,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from keel.sizes import KIB
 from rift.wire.mcp.guard import error_response
 
 log = structlog.get_logger()
@@ -32,17 +33,17 @@ class Bounds:
 
     connections: int = 4096
     """Open at once over TCP; and as many over the socket of the boxes' agents."""
-    head_bytes: int = 64 * 1024
+    head_bytes: int = 64 * KIB
     headers: int = 128
     head_seconds: float = 15.0
     """From a connection's first moment, or a request's first byte, to the end of the request's head."""
     body_seconds: float = 15.0
-    body_rate: int = 64 * 1024
+    body_rate: int = 64 * KIB
     """A body may take `body_seconds`, and a second more for each so many bytes that came."""
     pipelined: int = 16
     """How many requests may wait on one connection behind the one that is being answered."""
     unread_seconds: float = 20.0
-    unread_rate: int = 4 * 1024
+    unread_rate: int = 4 * KIB
     """A client must read so many bytes a second of an answer that waits for it, looked at every `unread_seconds`."""
     linger_seconds: float = 5.0
     """How long a connection that is over may still take: to read its answer, to send what nobody reads."""
@@ -201,7 +202,7 @@ class Connection(HttpToolsProtocol):
         if self._due > now:
             self._timer = self.loop.call_at(self._due, self._look_at_sending)
         elif self._phase == "body":
-            seconds, rate = self.bounds.body_seconds, self.bounds.body_rate // 1024
+            seconds, rate = self.bounds.body_seconds, self.bounds.body_rate // KIB
             self._refuse(408, f"The request's body came slower than {rate} KiB a second for {seconds:g} seconds.")
         elif self._came:
             self._refuse(408, f"The request's head did not come within {self.bounds.head_seconds:g} seconds.")

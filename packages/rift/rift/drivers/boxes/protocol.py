@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from keel.db import forbid_in_transaction
+from keel.sizes import GIB
 
 State = Literal["absent", "stopped", "running", "parked"]
 
@@ -38,9 +39,9 @@ class Limits:
     is usual), `open_files` a process. `own` names those that are its repository's own and not the defaults.
     """
 
-    memory: int = 4 * 2**30
+    memory: int = 4 * GIB
     processes: int = 1024
-    disk: int = 20 * 2**30
+    disk: int = 20 * GIB
     cpu_shares: int = 1024
     open_files: int = 65_536
     own: tuple[str, ...] = ()

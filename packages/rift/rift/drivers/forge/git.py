@@ -9,6 +9,7 @@ import shutil
 from contextlib import suppress
 
 from rift.drivers.forge.protocol import ForgeError
+from rift.secrecy import masked
 
 #: The transports a repository's address may name. `ext` and other helpers run commands, so they are not among them.
 TRANSPORTS = "file:git:http:https:ssh"
@@ -17,8 +18,6 @@ ERROR_CHARACTERS = 1000
 
 #: Boxes' users read what is fetched; the mirror's own folder keeps others out. (uvloop takes no `umask=`.)
 _READABLE = ("/bin/sh", "-c", 'umask 022; exec git "$@"', "git")
-
-_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+@")
 
 
 async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> str:
@@ -80,8 +79,3 @@ def shown(text: str) -> str:
     lines = [line.strip() for line in masked(text).splitlines()]
     lines = [re.sub(r"^(fatal|error|remote): ", "", line) for line in lines if line]
     return " ".join(lines[-ERROR_LINES:])[-ERROR_CHARACTERS:]
-
-
-def masked(text: str) -> str:
-    """The text with user names and passwords of URLs replaced."""
-    return _USERINFO.sub("***@", text)

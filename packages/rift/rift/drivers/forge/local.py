@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.forge.git import git, masked
+from rift.drivers.forge.git import git
 from rift.drivers.forge.protocol import ForgeError
 from rift.drivers.locks import locked
+from rift.secrecy import masked
 
 HEADS = "refs/heads/"
 PINS = "refs/rift/boxes/"

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keel.db import Busy
+from keel.sizes import KIB, MIB
 from keel.telemetry import logs
 from rift import meters
 from rift.agents import actions
@@ -26,8 +27,8 @@ from rift.commands.model import End, Told
 from rift.deps import Deps
 from rift.names import TAIL_BYTES
 
-BODY_MOST = 4 * 1024 * 1024
-UNKNOWN_MOST = 64 * 1024
+BODY_MOST = 4 * MIB
+UNKNOWN_MOST = 64 * KIB
 """How much of a body is read before it is known whose it is."""
 REASON_MOST = 16_384
 EVENTS_MOST = 256

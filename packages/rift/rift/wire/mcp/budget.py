@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-MIB = 1024 * 1024
+from keel.sizes import MIB
+
 EACH_BYTES = 48 * MIB
 """Four bodies of the largest size."""
 ALL_BYTES = 144 * MIB

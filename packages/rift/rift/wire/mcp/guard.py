@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keel.sizes import MIB
 from keel.telemetry import logs
 from rift.people.model import Caller
 from rift.settings import is_loopback
@@ -23,7 +24,7 @@ from rift.wire.mcp.budget import Budget
 
 CALLER_KEY = "rift.caller"
 """Where the ASGI scope carries the caller behind the guard."""
-BODY_BYTES = 12 * 1024 * 1024
+BODY_BYTES = 12 * MIB
 DRAINED_BYTES = 4 * BODY_BYTES
 """How much of a body that is too large is read away, so that the client gets to read the answer."""
 TOKEN_CHARACTERS = 4096
@@ -175,7 +176,7 @@ class Guard:
         return self._too_large() if size > self._body_bytes else b"".join(chunks)
 
     def _no_room(self, bound: int) -> Response:
-        mebibytes = bound // (1024 * 1024)
+        mebibytes = bound // MIB
         whose, status = ("this token's calls", 429) if bound == self._budget.each else ("calls", 503)
         message = f"The bodies of {whose} that are being answered have {mebibytes} MiB, the most at once."
         return error_response(status, f"{message} Make this call again.", {"Retry-After": "5"}, code=UNAVAILABLE)
@@ -189,7 +190,7 @@ class Guard:
         return error_response(429, message, {"Retry-After": "5"}, code=UNAVAILABLE)
 
     def _too_large(self) -> Response:
-        mebibytes = self._body_bytes // (1024 * 1024)
+        mebibytes = self._body_bytes // MIB
         return error_response(
             413,
             f"The request is larger than {mebibytes} MiB ({self._body_bytes} bytes), so nothing ran. A file of "

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from keel.sizes import GIB, MIB
+
 
 def host_certificates() -> Path | None:
     """The bundle this host's environment names for programs that bring their own: there is an inspecting proxy, say."""
@@ -49,8 +51,8 @@ class LocalConfig:
     certificates: Path | None = field(default_factory=host_certificates)
     upstream_proxy: str = field(default_factory=host_proxy)
     reach: tuple[str, ...] = ()
-    spool_limit: int = 256 * 1024 * 1024
-    spool_total: int = 2 * 1024 * 1024 * 1024
+    spool_limit: int = 256 * MIB
+    spool_total: int = 2 * GIB
     start_seconds: float = 20.0
 
     @property

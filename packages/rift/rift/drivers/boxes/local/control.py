@@ -8,9 +8,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from keel.sizes import MIB
 from rift.drivers.boxes.protocol import DriverError
 
-LINE_LIMIT = 1024 * 1024
+LINE_LIMIT = MIB
 
 
 class NoAgent(DriverError):

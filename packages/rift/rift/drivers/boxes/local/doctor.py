@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from keel.sizes import GIB
 from rift.drivers.boxes.local.cgroups import Plan, has_systemd
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.limits import held
@@ -20,7 +21,7 @@ from rift.drivers.boxes.protocol import DriverError
 
 OLDEST_GIT = (2, 30)
 NAMED = {"memory": "memory", "processes": "processes", "cpu_shares": "the share of the CPU"}
-LOW_DISK = 10 * 1024**3
+LOW_DISK = 10 * GIB
 
 
 class Check(NamedTuple):
@@ -172,9 +173,9 @@ def check_opening() -> Check:
 def _disk(data: Path) -> Check:
     existing = next(folder for folder in (data, *data.parents) if folder.exists())
     free = shutil.disk_usage(existing).free
-    sentence = f"{free / 1024**3:.0f} GiB are free for {data}."
+    sentence = f"{free / GIB:.0f} GiB are free for {data}."
     if free < LOW_DISK:
-        return Check("disk", False, f"{sentence} Boxes want at least {LOW_DISK // 1024**3}.", f"du -xh -d 2 {data}")
+        return Check("disk", False, f"{sentence} Boxes want at least {LOW_DISK // GIB}.", f"du -xh -d 2 {data}")
     return Check("disk", True, sentence)
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from keel.sizes import MIB
 from rift.drivers.boxes.local import control, groups, limits, mounts, places, processes, remains
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
@@ -351,7 +352,7 @@ def _read(box: BoxDir, name: str, limit: int, *, end: bool = False) -> bytes:
 
 def _incarnation(box: BoxDir) -> int | None:
     try:
-        return int(json.loads(_read(box, "agent.json", 1024 * 1024))["incarnation"])
+        return int(json.loads(_read(box, "agent.json", MIB))["incarnation"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

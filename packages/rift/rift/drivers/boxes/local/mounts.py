@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from keel.sizes import MIB
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
@@ -22,7 +23,7 @@ PROXY = "http://127.0.0.1:3128"
 PATH = f"{HOME}/.local/bin:{OURS}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 #: What the smallest /run holds, in bytes.
-RUN_LEAST = 16 * 2**20
+RUN_LEAST = 16 * MIB
 
 #: Entries of the host's /etc that hold no secret and that programs need. Everything else of it stays out.
 ETC_SHOWN: tuple[str, ...] = (

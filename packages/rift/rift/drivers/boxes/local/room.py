@@ -6,9 +6,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from keel.sizes import KIB
 from rift.drivers.boxes.protocol import HostRoom
 
-KIB = 1024
 _GROUPS = (
     ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current", "sys/fs/cgroup/memory.stat", "inactive_file"),
     (
