@@ -21,13 +21,15 @@ from rift.boxes.decide import decide_command
 from rift.boxes.refusals import full
 from rift.commands import refusals, store
 from rift.commands.decide import (
-    Reach,
     Tail,
     decide_bytes,
+    decide_ids,
     decide_input,
     decide_piece,
+    decide_reach,
     decide_report,
     decide_times,
+    decide_work,
     outcome,
     share,
 )
@@ -133,7 +135,7 @@ async def output(
     progress: Progress,
 ) -> list[Answer] | Refusal:
     """Wait for the first of 1 to 4 commands of one box to end, then give each one's output. Source: rift_output."""
-    parsed = _parse(wanted)
+    parsed = decide_ids(wanted)
     if isinstance(parsed, Refusal):
         return await refuse(deps, act, parsed)
     async with audited(deps, act) as (tx, row):
@@ -197,18 +199,8 @@ async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, to
     rows = await store.claim(tx, box, incarnation, token, now - TAKE_WITHIN, now)
     if not rows:
         return None
-    new, stops = [], []
-    for row in rows:
-        n = row["n"]
-        if n is None:
-            continue
-        if not row["stop_wanted"]:
-            new += [_for_agent(row)] if n not in told.known else []
-        elif n not in told.stopping:
-            stops.append(n)
     asks = await store.asked(tx, box) if rows[0]["asked"] else []
-    power = (rows[0]["epoch"], rows[0]["state"] == "parked")
-    return Work(tuple(new), tuple(stops), tuple(ask for ask in asks if ask["id"] not in told.answering), power)
+    return decide_work(rows, asks, told)
 
 
 async def ended(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, end: End) -> bool:
@@ -264,29 +256,6 @@ async def forget(deps: Deps) -> int:
         return await store.forget(tx, deps.clock.now() - COMMANDS_KEPT, FORGOTTEN_AT_ONCE)
 
 
-def _for_agent(row: dict[str, object]) -> dict[str, object]:
-    told = {"n": row["n"], "kind": row["kind"], "timeout": row["timeout"]}
-    if row["trace"] is not None:
-        told["trace"] = row["trace"]
-    told["command" if row["kind"] == "bash" else "path"] = row["input"]
-    if row["kind"] == "write":
-        told["content"] = row["content"] or ""
-    return told
-
-
-def _parse(wanted: Sequence[tuple[str, int]]) -> list[tuple[CommandId, int]] | Refusal:
-    parsed: list[tuple[CommandId, int]] = []
-    for text, offset in wanted:
-        id = CommandId.parse(text)
-        if id is None:
-            return refusals.bad_id(text)
-        if id in (other for other, _ in parsed):
-            return refusals.twice(str(id))
-        parsed.append((id, offset))
-    count = len({id.box for id, _ in parsed})
-    return refusals.several_boxes([str(id) for id, _ in parsed], count) if count > 1 else parsed
-
-
 def _hear(deps: Deps, box: str, numbers: Sequence[int]) -> AbstractContextManager[Subscription]:
     return deps.signals.on(f"box:{box}", *(f"command:{CommandId(box, n)}" for n in numbers))
 
@@ -335,7 +304,7 @@ async def _piece(
     """The piece of one command's output, and the whole image where its output is one."""
     if command is None:
         return Piece("", 0, 0), None
-    source = decide_bytes(command, offset, _reach(deps, command))
+    source = decide_bytes(command, offset, decide_reach(command, deps.clock.now()))
     if command.media is not None and not isinstance(source, Refusal) and offset != command.size:
         return await _picture(deps, command, deadline)
     if isinstance(source, Piece | Refusal):
@@ -355,7 +324,7 @@ async def _piece(
 
 async def _picture(deps: Deps, command: Command, deadline: Deadline) -> tuple[Piece, bytes | None]:
     """A picture, whole or not at all: from its tail if that is all of it, else from the box."""
-    size, tail, reach = command.size or 0, command.tail or b"", _reach(deps, command)
+    size, tail, reach = command.size or 0, command.tail or b"", decide_reach(command, deps.clock.now())
     if len(tail) == size:
         return Piece("", size, size), tail
     if reach == "awake":
@@ -380,14 +349,6 @@ async def _ask(deps: Deps, command: Command, offset: int, at_most: int, deadline
             if answer is not None or limit.left() <= 0 or signal.closing:
                 return answer
             await signal.wait(limit.left())
-
-
-def _reach(deps: Deps, command: Command) -> Reach:
-    if command.box_state == "parked":
-        return "parked"
-    if command.box_state not in ("starting", "running"):
-        return "gone"
-    return "silent" if command.silent(deps.clock.now()) else "awake"
 
 
 async def _look(deps: Deps, box: str, numbers: Sequence[int]) -> Seen:

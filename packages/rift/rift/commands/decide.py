@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from keel.refusal import Refusal
 from rift.commands import refusals
-from rift.commands.model import Answer, Command, CommandId, End, Piece, Report
+from rift.commands.model import Answer, Command, CommandId, End, Piece, Report, Told, Work
 from rift.names import COMMAND_BYTES, OUTPUT_BYTES, WRITE_BYTES
 
 REPLACEMENT = "\ufffd"
@@ -79,6 +79,54 @@ def decide_report(id: CommandId, command: Command | None, silent: bool) -> Repor
     if command.stop_wanted:
         reason += "; a stop is requested"
     return Report(str(id), "has not finished", reason, None, False)
+
+
+def decide_ids(wanted: Sequence[tuple[str, int]]) -> list[tuple[CommandId, int]] | Refusal:
+    """The commands that are wanted, each from its offset: ids that can be read, each once, all of one box."""
+    parsed: list[tuple[CommandId, int]] = []
+    for text, offset in wanted:
+        id = CommandId.parse(text)
+        if id is None:
+            return refusals.bad_id(text)
+        if id in (other for other, _ in parsed):
+            return refusals.twice(str(id))
+        parsed.append((id, offset))
+    count = len({id.box for id, _ in parsed})
+    return refusals.several_boxes([str(id) for id, _ in parsed], count) if count > 1 else parsed
+
+
+def decide_work(owned: Sequence[Mapping[str, Any]], asks: Sequence[dict[str, object]], told: Told) -> Work:
+    """What an agent is told beyond what it was `told` already. `owned` are the rows of `store.claim`, at least one."""
+    new, stops = [], []
+    for row in owned:
+        n = row["n"]
+        if n is None:
+            continue
+        if not row["stop_wanted"]:
+            new += [_for_agent(row)] if n not in told.known else []
+        elif n not in told.stopping:
+            stops.append(n)
+    power = (owned[0]["epoch"], owned[0]["state"] == "parked")
+    return Work(tuple(new), tuple(stops), tuple(ask for ask in asks if ask["id"] not in told.answering), power)
+
+
+def _for_agent(row: Mapping[str, Any]) -> dict[str, object]:
+    told = {"n": row["n"], "kind": row["kind"], "timeout": row["timeout"]}
+    if row["trace"] is not None:
+        told["trace"] = row["trace"]
+    told["command" if row["kind"] == "bash" else "path"] = row["input"]
+    if row["kind"] == "write":
+        told["content"] = row["content"] or ""
+    return told
+
+
+def decide_reach(command: Command, now: datetime) -> Reach:
+    """Whether the box of a command, as it stood at that moment, can be asked for bytes."""
+    if command.box_state == "parked":
+        return "parked"
+    if command.box_state not in ("starting", "running"):
+        return "gone"
+    return "silent" if command.silent(now) else "awake"
 
 
 def decide_bytes(command: Command, offset: int, reach: Reach) -> Tail | AskBox | Piece | Refusal:
