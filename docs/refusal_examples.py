@@ -96,7 +96,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "warm_out_of_range": lambda: repos.warm_out_of_range("acme/app", "main", 500),
     "warm_limit": lambda: repos.too_warm("acme/app", "main", 100, 60, 128),
     "needs_admin": lambda: people.needs_admin(
-        "acme", repos.spelled(CallMend("rift_watch", {"repo": "acme/app", "ref": "next", "warm": 1}))
+        "acme", CallMend("rift_watch", {"repo": "acme/app", "ref": "next", "warm": 1}).text
     ),
     "no_such_org": lambda: people.no_such_org("acme", (PERSONAL,)),
     # Any tool

@@ -6,10 +6,13 @@ Each noun's `refusals.py` declares its kinds with `kind(...)`; only `wire/refusa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Formatter
 
+LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""Line breaks that JSON allows inside a string as they are."""
 YOUR_HANDLE = "<your handle>"
 """Stands in every mend where a handle goes: a handle is never repeated."""
 
@@ -20,6 +23,11 @@ class Call:
 
     tool: str
     arguments: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """On one line, as `rift_vm_ls {"task": "<your handle>"}`: keys in the order given, no line breaks."""
+        return f"{self.tool} {json.dumps(dict(self.arguments), ensure_ascii=False).translate(LINE_BREAKS)}"
 
 
 @dataclass(frozen=True, slots=True)

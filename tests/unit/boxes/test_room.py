@@ -12,7 +12,7 @@ from tests.unit.boxes.test_decide import RUNNING
 
 from keel.refusal import YOUR_HANDLE, Call
 from rift.boxes.decide import Cold, Tight, decide_cold, decide_warm
-from rift.boxes.model import Box, Limits, Room, State, Warm
+from rift.boxes.model import Box, Most, Room, State, Warm
 from rift.boxes.refusals import freeing
 from rift.hosts.model import Shortage
 
@@ -26,29 +26,29 @@ def warm(id: str, org: str = OURS, ref: str = "main", state: State = "running", 
 
 
 @pytest.mark.parametrize(
-    ("room", "limits", "short", "boxes", "decision"),
+    ("room", "most", "short", "boxes", "decision"),
     [
-        (Room(0, 0, 0), Limits(1, 1, 1), None, [], Cold()),
-        (Room(0, 0, 0), Limits(1, 1, 1), None, [warm("a")], Cold()),
-        (Room(0, 9, 9), Limits(1, 10, None), None, [], Cold()),
+        (Room(0, 0, 0), Most(1, 1, 1), None, [], Cold()),
+        (Room(0, 0, 0), Most(1, 1, 1), None, [warm("a")], Cold()),
+        (Room(0, 9, 9), Most(1, 10, None), None, [], Cold()),
         # the organization's bound: its own warm ones give way, nobody else's
-        (Room(0, 10, 10), Limits(1, 10, None), None, [], Tight("organization")),
-        (Room(0, 10, 11), Limits(1, 10, None), None, [warm("b", THEIRS)], Tight("organization")),
-        (Room(0, 10, 10), Limits(1, 10, None), None, [warm("a")], Cold("a")),
-        (Room(0, 10, 10), Limits(1, 10, 10), None, [warm("a")], Cold("a")),
+        (Room(0, 10, 10), Most(1, 10, None), None, [], Tight("organization")),
+        (Room(0, 10, 11), Most(1, 10, None), None, [warm("b", THEIRS)], Tight("organization")),
+        (Room(0, 10, 10), Most(1, 10, None), None, [warm("a")], Cold("a")),
+        (Room(0, 10, 10), Most(1, 10, 10), None, [warm("a")], Cold("a")),
         # the host's: any, its own first
-        (Room(0, 1, 5), Limits(1, 10, 5), None, [], Tight("host")),
-        (Room(0, 1, 5), Limits(1, 10, 5), None, [warm("b", THEIRS)], Cold("b")),
-        (Room(0, 1, 5), Limits(1, 10, 5), None, [warm("b", THEIRS), warm("c", THEIRS), warm("a")], Cold("a")),
+        (Room(0, 1, 5), Most(1, 10, 5), None, [], Tight("host")),
+        (Room(0, 1, 5), Most(1, 10, 5), None, [warm("b", THEIRS)], Cold("b")),
+        (Room(0, 1, 5), Most(1, 10, 5), None, [warm("b", THEIRS), warm("c", THEIRS), warm("a")], Cold("a")),
         # short of disk or memory: one goes, but nobody knows whether that is enough
-        (Room(0, 0, 0), Limits(1, 1, 1), SHORT, [], Tight("reserve")),
-        (Room(0, 0, 0), Limits(1, 1, 1), SHORT, [warm("b", THEIRS)], Tight("reserve", "b")),
+        (Room(0, 0, 0), Most(1, 1, 1), SHORT, [], Tight("reserve")),
+        (Room(0, 0, 0), Most(1, 1, 1), SHORT, [warm("b", THEIRS)], Tight("reserve", "b")),
     ],
 )
 def test_a_cold_claim_finds_room_or_the_bound_that_is_met(
-    room: Room, limits: Limits, short: Shortage | None, boxes: list[Warm], decision: object
+    room: Room, most: Most, short: Shortage | None, boxes: list[Warm], decision: object
 ) -> None:
-    assert decide_cold(room, limits, short, OURS, boxes) == decision
+    assert decide_cold(room, most, short, OURS, boxes) == decision
 
 
 @pytest.mark.parametrize(
@@ -60,24 +60,24 @@ def test_a_cold_claim_finds_room_or_the_bound_that_is_met(
     ],
 )
 def test_of_the_largest_pool_the_box_with_the_least_behind_it_gives_way(boxes: list[Warm], goes: str) -> None:
-    assert decide_cold(Room(0, 9, 9), Limits(9, 9, None), None, OURS, boxes) == Cold(goes)
-    assert decide_cold(Room(0, 9, 9), Limits(9, 9, None), None, OURS, boxes[::-1]) == Cold(goes)
+    assert decide_cold(Room(0, 9, 9), Most(9, 9, None), None, OURS, boxes) == Cold(goes)
+    assert decide_cold(Room(0, 9, 9), Most(9, 9, None), None, OURS, boxes[::-1]) == Cold(goes)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "room", "limits", "short", "made"),
+    ("wanted", "room", "most", "short", "made"),
     [
-        (3, Room(0, 0, 0), Limits(1, 10, None), None, 3),
-        (3, Room(0, 8, 8), Limits(1, 10, None), None, 2),
-        (3, Room(0, 0, 4), Limits(1, 10, 5), None, 1),
-        (3, Room(0, 12, 9), Limits(1, 10, 5), None, 0),
-        (3, Room(0, 0, 0), Limits(1, 10, 5), SHORT, 0),
+        (3, Room(0, 0, 0), Most(1, 10, None), None, 3),
+        (3, Room(0, 8, 8), Most(1, 10, None), None, 2),
+        (3, Room(0, 0, 4), Most(1, 10, 5), None, 1),
+        (3, Room(0, 12, 9), Most(1, 10, 5), None, 0),
+        (3, Room(0, 0, 0), Most(1, 10, 5), SHORT, 0),
     ],
 )
 def test_pools_make_no_more_than_there_is_room_for(
-    wanted: int, room: Room, limits: Limits, short: Shortage | None, made: int
+    wanted: int, room: Room, most: Most, short: Shortage | None, made: int
 ) -> None:
-    assert decide_warm(wanted, room, limits, short) == made
+    assert decide_warm(wanted, room, most, short) == made
 
 
 @given(
@@ -88,7 +88,7 @@ def test_no_claim_makes_an_organization_or_the_host_larger_than_it_may_be(
     organization: int, host: int, most: int, holds: int, pools: list[tuple[str, str]]
 ) -> None:
     boxes = [warm(str(n), org, ref) for n, (org, ref) in enumerate(pools)]
-    decision = decide_cold(Room(0, organization, host), Limits(99, most, holds), None, OURS, boxes)
+    decision = decide_cold(Room(0, organization, host), Most(99, most, holds), None, OURS, boxes)
     if isinstance(decision, Cold):
         left = next((box for box in boxes if box.id == decision.gives_way), None)
         grows = 1 - (left is not None and left.organization == OURS)

@@ -10,7 +10,6 @@ from mcp_types import TextContent
 from keel.refusal import Ask, Call, Retry, Stop
 from rift.wire.refusals import (
     bad_arguments,
-    call_text,
     internal_error,
     refusal_problem,
     refusal_result,
@@ -72,7 +71,7 @@ def test_a_refusal_echoes_no_handle_and_no_token_whole_or_cut() -> None:
 
 @pytest.mark.parametrize("odd", ["two\nlines", "para\u2029graph", "next\x85line", 'quo"te', "tab\t"])
 def test_a_call_stays_on_one_line_and_reads_back_as_it_was(odd: str) -> None:
-    text = call_text("rift_write", {"path": odd, "n": [1, {"a": None}]})
+    text = Call("rift_write", {"path": odd, "n": [1, {"a": None}]}).text
     assert len(text.splitlines()) == 1
     assert json.loads(text.removeprefix("rift_write ")) == {"path": odd, "n": [1, {"a": None}]}
 

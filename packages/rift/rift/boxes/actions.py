@@ -16,7 +16,7 @@ from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
 from rift.boxes.decide import Cold, Park, decide_again, decide_cold, decide_pick, decide_suspend, decide_warm
-from rift.boxes.model import Box, BoxLine, Limits, OpenCommand, smallest_free, stem
+from rift.boxes.model import Box, BoxLine, Most, OpenCommand, smallest_free, stem
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import DriverError
@@ -90,13 +90,13 @@ async def _claim(tx: Tx, deps: Deps, caller: Caller, task: str, head: WatchedHea
     """
     await store.lock_room(tx)
     room = await store.room(tx, head.repo.org, caller.user)
-    limits, short = await _limits(tx, deps)
-    if room.person >= limits.person:
-        return refusals.too_many(await store.of_person(tx, caller.user), task, limits.person)
+    most, short = await _most(tx, deps)
+    if room.person >= most.person:
+        return refusals.too_many(await store.of_person(tx, caller.user), task, most.person)
     box = await store.claim_warm(tx, head.repo.id, head.ref, head.commit, task, deps.clock.now())
     if box is not None:
         return box
-    decision = decide_cold(room, limits, short, head.repo.org, await store.warm(tx))
+    decision = decide_cold(room, most, short, head.repo.org, await store.warm(tx))
     if decision.gives_way is not None:
         log.info("box.gives_way", box=decision.gives_way)
         await drain(tx, deps, decision.gives_way)
@@ -104,26 +104,26 @@ async def _claim(tx: Tx, deps: Deps, caller: Caller, task: str, head: WatchedHea
         return await _make(tx, deps, head.repo.id, head.repo.name, head.ref, head.commit, task)
     theirs = await store.of_person(tx, caller.user)
     if decision.bound == "organization":
-        return refusals.organization_full(head.org, room.organization, limits.organization, theirs, task)
+        return refusals.organization_full(head.org, room.organization, most.organization, theirs, task)
     if short is not None:
         return refusals.host_short(short, theirs, task, decision.gives_way is not None)
-    return refusals.host_holds(room.host, limits.host or room.host, theirs, task)
+    return refusals.host_holds(room.host, most.host or room.host, theirs, task)
 
 
 async def make_warm(tx: Tx, deps: Deps, repo: Repo, ref: str, commit: str, wanted: int) -> int:
     """Make warm boxes at a commit, as many as are wanted and may be. How many were made."""
     await store.lock_room(tx)
-    limits, short = await _limits(tx, deps, WARM_KEEPS)
-    making = decide_warm(wanted, await store.room(tx, repo.org, None), limits, short)
+    most, short = await _most(tx, deps, WARM_KEEPS)
+    making = decide_warm(wanted, await store.room(tx, repo.org, None), most, short)
     for _ in range(making):
         await _make(tx, deps, repo.id, repo.name, ref, commit, None)
     return making
 
 
-async def _limits(tx: Tx, deps: Deps, times: int = 1) -> tuple[Limits, Shortage | None]:
-    most, short = await hosts.room(tx, deps, times)
+async def _most(tx: Tx, deps: Deps, times: int = 1) -> tuple[Most, Shortage | None]:
+    host, short = await hosts.room(tx, deps, times)
     boxes = deps.settings.boxes
-    return Limits(boxes.per_person, boxes.per_organization, most), short
+    return Most(boxes.per_person, boxes.per_organization, host), short
 
 
 async def _make(tx: Tx, deps: Deps, repo: str, short: str, ref: str, commit: str, task: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from keel.refusal import Refusal
 from rift.boxes import refusals
-from rift.boxes.model import Box, Limits, OpenCommand, Room, Standing, Warm
+from rift.boxes.model import Box, Most, OpenCommand, Room, Standing, Warm
 from rift.hosts.model import Shortage
 
 Step = Literal["start", "revive", "park", "destroy", "orphan"]
@@ -46,7 +46,7 @@ class Tight:
 
 
 def decide_cold(
-    room: Room, limits: Limits, short: Shortage | None, organization: str, warm: Sequence[Warm]
+    room: Room, most: Most, short: Shortage | None, organization: str, warm: Sequence[Warm]
 ) -> Cold | Tight:
     """Whether a person's box may be made where no warm one is at hand. People come before pools.
 
@@ -57,21 +57,21 @@ def decide_cold(
     goes = _gives_way(ours) or _gives_way(warm)
     if short is not None:
         return Tight("reserve", goes)
-    if room.organization >= limits.organization:
+    if room.organization >= most.organization:
         own = _gives_way(ours)
         return Cold(own) if own else Tight("organization")
-    if limits.host is not None and room.host >= limits.host:
+    if most.host is not None and room.host >= most.host:
         return Cold(goes) if goes else Tight("host")
     return Cold()
 
 
-def decide_warm(wanted: int, room: Room, limits: Limits, short: Shortage | None) -> int:
+def decide_warm(wanted: int, room: Room, most: Most, short: Shortage | None) -> int:
     """How many of the warm boxes that a pool wants may be made: none takes the last room of disk or memory."""
     if short is not None:
         return 0
-    left = limits.organization - room.organization
-    if limits.host is not None:
-        left = min(left, limits.host - room.host)
+    left = most.organization - room.organization
+    if most.host is not None:
+        left = min(left, most.host - room.host)
     return max(0, min(wanted, left))
 
 

@@ -103,7 +103,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Most:
     """How many there may be."""
 
     person: int

@@ -364,8 +364,7 @@ async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:
     if isinstance(found, Refusal):
         return found
     one, member = found
-    spelled = refusals.spelled(Call(call.tool, {**call.arguments, "repo": one.full}))
-    return people.admin_only(member, spelled) or one
+    return people.admin_only(member, Call(call.tool, {**call.arguments, "repo": one.full}).text) or one
 
 
 async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:

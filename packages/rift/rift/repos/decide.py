@@ -13,7 +13,6 @@ from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
 from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
-from rift.repos.refusals import spelled
 from rift.secrecy import masked
 
 BRANCHES_TOLD = 10
@@ -206,7 +205,7 @@ def main_of(branches: Sequence[str]) -> str:
 
 
 def _by_admin(org: OrgView, call: Call) -> Call | Ask:
-    return call if org.org.admin else Ask(f"an admin of {org.org.name}", spelled(call))
+    return call if org.org.admin else Ask(f"an admin of {org.org.name}", call.text)
 
 
 _HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{1,63}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from keel.refusal import Ask, Call, Refusal, Retry, kind
@@ -57,7 +56,7 @@ def not_watched(repo: Repo, ref: str, admin: bool, org: str, watched: Sequence[s
     """Names the rift_watch to call, or to ask an admin for (contract: Errors)."""
     others = f" Watched: {', '.join(watched)}." if watched else " No ref of it is watched."
     watch = Call("rift_watch", {"repo": repo.full, "ref": ref, "warm": 1})
-    mend = watch if admin else Ask(f"an admin of {org}", spelled(watch))
+    mend = watch if admin else Ask(f"an admin of {org}", watch.text)
     return _NOT_WATCHED(mend, repo=repo.full, ref=ref, others=others)
 
 
@@ -73,7 +72,7 @@ def no_head(repo: Repo, ref: str, admin: bool, org: str) -> Refusal:
     unwatch = Call("rift_unwatch", {"repo": repo.full, "ref": ref})
     return _NO_HEAD(
         Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within 10 seconds"),
-        unwatch if admin else Ask(f"an admin of {org}", spelled(unwatch)),
+        unwatch if admin else Ask(f"an admin of {org}", unwatch.text),
         repo=repo.full,
         ref=ref,
         why=_unread(repo),
@@ -84,7 +83,7 @@ def failed_head(repo: Repo, watch: Watch, admin: bool, org: str, seconds: float)
     """The last failure at the head, whole. It is tried again in so many seconds, or when the ref is watched again."""
     again = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
     return _FAILED_HEAD(
-        again if admin else Ask(f"an admin of {org}", f"{spelled(again)}, which tries again"),
+        again if admin else Ask(f"an admin of {org}", f"{again.text}, which tries again"),
         Ask("the user", f"push a commit that mends it to {watch.ref}"),
         Retry(seconds),
         note=f"boxes of {repo.full} at {watch.ref} cannot be made: {watch.failure}",
@@ -172,11 +171,6 @@ def cannot_fetch(repo: str, url: str, reason: str) -> Refusal:
 def no_such_added(repo: str) -> Refusal:
     """A name that no organization has, said to whoever runs the server."""
     return _NO_SUCH_ADDED(Ask(OPERATOR, "`rift repo ls` lists what there is; `rift repo add` adds one"), repo=repo)
-
-
-def spelled(call: Call) -> str:
-    """A call as a person would be told it, as `rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}`."""
-    return f"{call.tool} {json.dumps(dict(call.arguments), ensure_ascii=False)}"
 
 
 def _unread(repo: Repo) -> str:

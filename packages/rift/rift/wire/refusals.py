@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent
@@ -23,15 +22,7 @@ overloaded = kind(
 )
 no_answer = kind("no_answer", "{tool} was not done within {seconds} s; what it began goes on (request id {request}).")
 
-LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-"""Line breaks that JSON allows inside a string as they are."""
-
 NOT_FOUND = frozenset({"task_unknown", "vm_unknown", "no_such_repository", "no_such_org"})
-
-
-def call_text(tool: str, arguments: Mapping[str, object]) -> str:
-    """A call on one line, as `rift_vm_ls {"task": "<your handle>"}`: keys in the order given, no line breaks."""
-    return f"{tool} {json.dumps(dict(arguments), ensure_ascii=False).translate(LINE_BREAKS)}"
 
 
 def refusal_text(refusal: Refusal) -> str:
@@ -46,8 +37,8 @@ def refusal_text(refusal: Refusal) -> str:
 def mend_text(mend: Mend) -> str:
     """A mend as a line for a model to act on."""
     match mend:
-        case Call(tool, arguments):
-            return call_text(tool, arguments)
+        case Call():
+            return mend.text
         case Ask(role, page):
             return f"Ask {role}: {page}"
         case Retry(after):

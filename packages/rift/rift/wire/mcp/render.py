@@ -18,7 +18,6 @@ from rift.commands.refusals import reading
 from rift.repos.model import RepoView, Watch
 from rift.times import age, rfc3339, when
 from rift.wire.mcp.tool import Answer, Image
-from rift.wire.refusals import call_text
 
 PERSISTS = (
     "Files under the checkout, the home and /tmp persist for the VM's life; processes persist between commands and, "
@@ -39,7 +38,7 @@ def quoted(text: str) -> str:
 
 def next_line(call: Call) -> str:
     """The exact next call, on the last line of an answer."""
-    return f"next: {call_text(call.tool, call.arguments)}"
+    return f"next: {call.text}"
 
 
 def lines(*parts: str | None) -> str:
@@ -145,7 +144,7 @@ def command_answer(answer: CommandAnswer, otherwise: Call | None = None) -> Answ
     """One command's answer, for the five command tools. `otherwise` is the next call where nothing is left to read."""
     call = next_call([answer]) or otherwise
     text = lines(command_text(answer), next_line(call) if call else None)
-    structured = {**command_value(answer), "next": call_text(call.tool, call.arguments) if call else None}
+    structured = {**command_value(answer), "next": call.text if call else None}
     return Answer(text, structured, _images(answer))
 
 
@@ -160,7 +159,7 @@ def commands_answer(answers: Sequence[CommandAnswer]) -> Answer:
         {
             "commands": [command_value(answer) for answer in answers],
             "ended": [answer.report.id for answer in answers if answer.report.ended],
-            "next": call_text(call.tool, call.arguments) if call else None,
+            "next": call.text if call else None,
         },
         tuple(image for answer in answers for image in _images(answer)),
     )

@@ -15,7 +15,6 @@ from rift.wire.mcp import schemas
 from rift.wire.mcp.common import NEXT
 from rift.wire.mcp.render import lines, next_line, repo_lines, repo_value
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import call_text
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
@@ -37,7 +36,7 @@ def render(found: OrgRepos, now: datetime) -> Answer:
             "org": found.org.name,
             "role": found.org.role,
             "repositories": [repo_value(view) for view in found.repos],
-            "next": call_text(after.tool, after.arguments) if after else None,
+            "next": after.text if after else None,
         },
     )
 

@@ -15,7 +15,6 @@ from rift.wire.mcp import schemas
 from rift.wire.mcp.common import BOX, NEXT
 from rift.wire.mcp.render import box_line, box_value, lines, next_line, quoted
 from rift.wire.mcp.tool import OPENS_A_TASK, Answer, Call, Tool
-from rift.wire.refusals import call_text
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
@@ -32,7 +31,7 @@ def render(tasks: list[TaskLine], now: datetime) -> Answer:
         lines(count, *(_lines(line, now) for line in tasks), next_line(after) if after else None),
         {
             "tasks": [_value(line) for line in tasks],
-            "next": call_text(after.tool, after.arguments) if after else None,
+            "next": after.text if after else None,
         },
     )
 

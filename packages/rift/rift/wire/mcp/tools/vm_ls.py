@@ -14,7 +14,6 @@ from rift.wire.mcp import schemas
 from rift.wire.mcp.common import BOX, NEXT, TASK
 from rift.wire.mcp.render import PERSISTS, box_line_value, box_lines, lines, next_line
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import call_text
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
@@ -33,7 +32,7 @@ def render(boxes: list[BoxLine], now: datetime) -> Answer:
         {
             "vms": [box_line_value(line) for line in boxes],
             "persists": PERSISTS,
-            "next": call_text(after.tool, after.arguments) if after else None,
+            "next": after.text if after else None,
         },
     )
 

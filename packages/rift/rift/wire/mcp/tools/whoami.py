@@ -12,7 +12,7 @@ from rift.repos.model import OrgView, WhoAmI
 from rift.wire.mcp import schemas
 from rift.wire.mcp.render import lines, repo_lines
 from rift.wire.mcp.tool import Answer, Call, Tool
-from rift.wire.refusals import call_text, mend_text
+from rift.wire.refusals import mend_text
 
 
 async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
@@ -24,7 +24,7 @@ def render(who: WhoAmI, now: datetime) -> str:
     """The document: at the end a line per gap with what closes it, or ready with the calls that take a box."""
     admin = ", the platform admin" if who.platform_admin else ""
     gaps = [f"gap: {gap.text} -> {mend_text(gap.mend)}" for gap in who.gaps]
-    ready = [f"ready: {call_text(call.tool, call.arguments)}" for call in who.ready]
+    ready = [f"ready: {call.text}" for call in who.ready]
     return lines(
         f"You are {who.email}{admin}; tasks show you as {who.client}.",
         f"GitHub: {who.github}",
