@@ -1,6 +1,6 @@
 """Where everything starts: people, repositories, tasks, boxes, commands, the ledger, the job queue.
 
-The schema stands in `0001_start.sql`, to be read as one page.
+The schema stands in `0001_start.sql`, to be read as one page. There is no way back from it but an empty database.
 """
 
 from __future__ import annotations

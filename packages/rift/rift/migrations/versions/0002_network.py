@@ -13,3 +13,11 @@ def upgrade() -> None:
     op.execute("ALTER TABLE repos DROP CONSTRAINT repos_network_check")
     op.execute("ALTER TABLE repos ADD CONSTRAINT repos_network_check CHECK (network IN ('none', 'proxy', 'open'))")
     op.execute("ALTER TABLE boxes ADD COLUMN refused bigint NOT NULL DEFAULT 0")
+
+
+def downgrade() -> None:
+    """Without the mode: what was open reaches nothing, as nobody has listed the hosts that it needs."""
+    op.execute("UPDATE repos SET network = 'none' WHERE network = 'open'")
+    op.execute("ALTER TABLE repos DROP CONSTRAINT repos_network_check")
+    op.execute("ALTER TABLE repos ADD CONSTRAINT repos_network_check CHECK (network IN ('none', 'proxy'))")
+    op.execute("ALTER TABLE boxes DROP COLUMN refused")

@@ -22,3 +22,8 @@ def upgrade() -> None:
         """
     )
     op.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON host TO rift_runtime")
+
+
+def downgrade() -> None:
+    """Without it; a worker writes the row again in seconds."""
+    op.execute("DROP TABLE host")

@@ -23,3 +23,8 @@ def upgrade() -> None:
         """
     )
     op.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON limits TO rift_runtime")
+
+
+def downgrade() -> None:
+    """Without it: every box has the defaults."""
+    op.execute("DROP TABLE limits")

@@ -1,6 +1,7 @@
 """The ledger is sealed: leaves, keys, signed checkpoints, and the indexes that its pages are found by.
 
-The schema stands in `0005_sealed_ledger.sql`.
+The schema stands in `0005_sealed_ledger.sql`. There is no way back from it: checkpoints that were signed are evidence,
+and a step that drops them would be the way to be rid of it.
 """
 
 from __future__ import annotations

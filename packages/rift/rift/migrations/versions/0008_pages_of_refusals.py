@@ -12,3 +12,9 @@ def upgrade() -> None:
     """Add the two indexes; they hold refused rows alone."""
     op.execute("CREATE INDEX ledger_refused ON ledger (at, seq) WHERE outcome <> 'ok'")
     op.execute("CREATE INDEX ledger_refused_actor ON ledger (actor, at, seq) WHERE outcome <> 'ok'")
+
+
+def downgrade() -> None:
+    """Without them: the same pages, found more slowly."""
+    op.execute("DROP INDEX ledger_refused_actor")
+    op.execute("DROP INDEX ledger_refused")
