@@ -45,7 +45,7 @@ def test_each_limit_has_bounds_which_are_told(name: str) -> None:
     for wrong in (str(least - 1), str(most + 1), "much", ""):
         refused = decide_change("acme/app", {}, Change({name: wrong}))
         assert isinstance(refused, Refusal)
-        bounds = f"from {spelled(name, least)} to {spelled(name, most)}, and {wrong or 'nothing'} is not one."
+        bounds = f"from {spelled(name, least)} to {spelled(name, most)}, and {wrong or 'an empty text'} is not one."
         assert bounds in refused.sentence
     assert least <= DEFAULTS[name] <= most
 

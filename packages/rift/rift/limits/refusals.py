@@ -13,4 +13,4 @@ _EXAMPLES = {"memory": "512MiB", "processes": "256", "disk": "1GiB", "cpu_shares
 def bad_limit(name: str, value: str, repo: str) -> Refusal:
     """No number, or one that is out of bounds."""
     again = f"`rift repo limits {repo} {option(name)} {_EXAMPLES[name]}`, for example"
-    return _BAD_LIMIT(Ask(OPERATOR, again), value=value or "nothing", option=option(name), bounds=bounds(name))
+    return _BAD_LIMIT(Ask(OPERATOR, again), value=value or "an empty text", option=option(name), bounds=bounds(name))
