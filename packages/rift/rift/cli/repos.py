@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, find, note, said, with_system
+from rift.cli.place import DataOption, JsonOption, Place, find, note, said, with_system
 
 Mode = Literal["proxy", "none", "open"]
 
@@ -140,11 +140,7 @@ def network(
     repo = said(with_system(data, lambda deps: actions.set_network(deps, name, change)))
     lack = find_opening() if repo.network == "open" else None
     if isinstance(lack, Lack):
-        note(
-            f"This host cannot make an open network yet: {lack.what}. Until that is mended, no box of {repo.full} "
-            f"starts.\n  `{place.mending(lack.mend)}` mends it\n"
-            f"  `{place.spelled(f'repo network {repo.full} --mode proxy')}` goes back"
-        )
+        note(lack_told(repo.full, lack.what, lack.mend, place))
     if as_json:
         reached = {"proxy": [*DEFAULT_ALLOW, *repo.allow], "open": ["*"]}.get(repo.network, [])
         print(json.dumps({"repo": repo.full, "mode": repo.network, "added": repo.allow, "reached": reached}, indent=2))
@@ -153,11 +149,24 @@ def network(
         print(f"Boxes of {repo.full} reach nothing.")
         return
     if repo.network == "open":
-        verb = "are to reach" if isinstance(lack, Lack) else "reach"
-        print(f"Boxes of {repo.full} {verb} the public internet, and no private network.")
+        print(open_told(repo.full, possible=not isinstance(lack, Lack)))
         return
     own = f", and {', '.join(repo.allow)}" if repo.allow else ""
     print(f"Boxes of {repo.full} reach {len(DEFAULT_ALLOW)} usual registries and forges{own}.")
+
+
+def open_told(full: str, *, possible: bool) -> str:
+    """What an open network means, not promised where this host cannot make one."""
+    return f"Boxes of {full} {'reach' if possible else 'are to reach'} the public internet, and no private network."
+
+
+def lack_told(full: str, what: str, mend: str, place: Place) -> str:
+    """What this host lacks for a repository's open network, what that means for its boxes, and the two ways on."""
+    return (
+        f"This host cannot make an open network yet: {what}. Until that is mended, no box of {full} starts.\n"
+        f"  `{place.mending(mend)}` mends it\n"
+        f"  `{place.spelled(f'repo network {full} --mode proxy')}` goes back"
+    )
 
 
 @app.command("limits")
