@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.processes import near
 from tests.wire.clients import Raw, Reply
 
 from keel.testing import eventually
@@ -80,16 +81,8 @@ def free_port() -> int:
 
 
 def processes(data: Path) -> list[str]:
-    """The processes that have a data folder in their command line."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            said = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if f"{data}" in said and entry.name != str(os.getpid()):
-            found.append(f"{entry.name} {said[:160]}")
-    return found
+    """Every process of a system: server, database, agents, jails and what runs in them."""
+    return [f"{pid} {said}" for pid, said in near(str(data)).items()]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.behaviour.cli.systems import Running, rift, system
 from tests.behaviour.crash.test_full_disk import full
+from tests.processes import near
 
 from keel.clock import SystemClock
 from keel.testing import eventually
@@ -35,23 +36,10 @@ def small_disk() -> Iterator[Path]:
         folder.rmdir()
 
 
-def everyone(data: Path) -> list[int]:
-    """Every process of a system: server, database, agents, jails and what runs in them."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with suppress(OSError):
-            said = (entry / "cmdline").read_bytes().decode("utf-8", "replace")
-            cwd = os.readlink(entry / "cwd")
-            if str(data) in said or cwd.startswith(str(data)) or str(data) in (entry / "mountinfo").read_text():
-                found.append(int(entry.name))
-    return found
-
-
 def reboot(up: Running) -> None:
     """Kill all, at once and again until nobody is left; then sockets, cgroups and shared memory are gone."""
-    while pids := everyone(up.data):
+    assert not up.data.is_mount()  # or all processes of this machine would be near it
+    while pids := near(str(up.data)):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 from tests.behaviour.crash import watched
+from tests.processes import near
 
 from keel.clock import SystemClock
 from keel.testing.plugin import Cluster, FreshDatabase
@@ -296,17 +297,8 @@ class Cell:
 
     def processes(self, box: str = "") -> list[tuple[int, str]]:
         """The processes of boxes (of one box), whatever is left of them."""
-        folder = f"{self.data.name}/boxes/{box}"
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) not in (os.getpid(), self.pid):
-                try:
-                    said = Path("/proc", name, "cmdline").read_bytes().decode("utf-8", "replace").replace("\0", " ")
-                    if folder in said or folder in Path("/proc", name, "mountinfo").read_text():
-                        found.append((int(name), said[:200]))
-                except OSError:
-                    continue
-        return found
+        found = near(f"{self.data.name}/boxes/{box}")
+        return [(pid, said) for pid, said in found.items() if pid != self.pid]
 
     # What the client does.
 

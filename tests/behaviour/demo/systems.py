@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 RIFT = (sys.executable, "-c", "from rift.cli import main; main()")
 WITHIN = 180.0
@@ -25,18 +21,6 @@ class Played:
 
     status: int
     output: str
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    """A data folder with a short path (sockets stand in it) that boxes' own users can get to."""
-    data = Path(tempfile.mkdtemp(prefix="rift-", dir="/tmp"))
-    data.chmod(0o711)
-    try:
-        yield data
-    finally:
-        rift("down", "--data", str(data))
-        shutil.rmtree(data, ignore_errors=True)
 
 
 @contextmanager
@@ -68,10 +52,3 @@ def rift(*arguments: str, on: str = "", act: Callable[[], object] | None = None)
                 act = None
         status = one.wait()
     return Played(status, "".join(lines))
-
-
-def free_port() -> str:
-    """A port of loopback that nobody has at this moment."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])

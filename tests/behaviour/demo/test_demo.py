@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.behaviour.demo.systems import Played, folder, free_port, process, rift
+from tests.behaviour.cli.systems import folder, free_port
+from tests.behaviour.demo.systems import Played, process, rift
 
 from keel.refusal import Refusal
 from rift import app
@@ -56,7 +57,7 @@ class System:
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    with folder() as data, process("up", "--data", str(data), "--port", free_port()) as server:
+    with folder() as data, process("up", "--data", str(data), "--port", str(free_port())) as server:
         assert server.stdout is not None
         said = []
         for line in server.stdout:
@@ -122,7 +123,7 @@ def failed_step(played: Played) -> str:
 
 def test_on_a_fresh_folder_up_demo_tells_the_whole_story_and_exits_0() -> None:
     with folder() as data:
-        played = rift("up", "--demo", "--data", str(data), "--port", free_port())
+        played = rift("up", "--demo", "--data", str(data), "--port", str(free_port()))
         assert played.status == 0, played.output
         assert tools(played.output) == ["rift_whoami", "rift_watch", *STORY], played.output
         assert "finished, exit 0" in played.output
@@ -175,7 +176,7 @@ def test_a_server_that_is_not_there_is_told_with_the_mend(system: System, capsys
     async def main() -> int:
         place = find(system.data)
         async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
-            return await play(deps, f"http://127.0.0.1:{free_port()}", None, None)
+            return await play(deps, f"http://127.0.0.1:{free_port()!s}", None, None)
 
     assert asyncio.run(main()) == 1
     said = capsys.readouterr().out

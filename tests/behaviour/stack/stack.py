@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 from tests.behaviour.stack import program
+from tests.processes import near
 
 from keel.clock import SystemClock
 from keel.testing.plugin import FreshDatabase
@@ -106,18 +107,7 @@ class Stack:
 
     def processes(self, box: str = "") -> list[str]:
         """The processes of a box, or of any: those that see its folder mounted, or are named by it."""
-        folder = f"{self.data.name}/boxes/{box}"
-        found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                said = (entry / "cmdline").read_bytes().decode("utf-8", "replace").replace("\0", " ")
-                if folder in said or folder in (entry / "mountinfo").read_text():
-                    found.append(f"{entry.name} {said[:200]}")
-            except OSError:
-                continue
-        return found
+        return [f"{pid} {said}" for pid, said in near(f"{self.data.name}/boxes/{box}").items()]
 
     def see_nothing_left(self) -> None:
         """Every task is closed and nothing is watched: nothing of any box may be left within a minute."""

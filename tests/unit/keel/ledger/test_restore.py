@@ -19,18 +19,24 @@ from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 
 
-@pytest.fixture
-def other() -> Iterator[EmbeddedPostgres]:
+@pytest.fixture(scope="module")
+def cluster_elsewhere() -> Iterator[EmbeddedPostgres]:
     """Another cluster, whose transactions are counted from the beginning."""
     with tempfile.TemporaryDirectory(prefix="keel-restore-", dir="/tmp") as folder:
         Path(folder).chmod(0o711)
         postgres = EmbeddedPostgres(Path(folder), durable=False)
         postgres.start()
-        with psycopg.connect(postgres.url(SUPERUSER, "postgres"), autocommit=True) as admin:
-            admin.execute("DROP DATABASE rift")
-            admin.execute("CREATE DATABASE rift OWNER rift_owner")
         yield postgres
         postgres.remove()
+
+
+@pytest.fixture
+def other(cluster_elsewhere: EmbeddedPostgres) -> EmbeddedPostgres:
+    """The same, with nothing in its database."""
+    with psycopg.connect(cluster_elsewhere.url(SUPERUSER, "postgres"), autocommit=True) as admin:
+        admin.execute("DROP DATABASE rift WITH (FORCE)")
+        admin.execute("CREATE DATABASE rift OWNER rift_owner")
+    return cluster_elsewhere
 
 
 def copy(database: FreshDatabase, other: EmbeddedPostgres) -> None:
