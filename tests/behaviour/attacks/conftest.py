@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.behaviour.stack.conftest import desk, hands, stack
 from tests.behaviour.stack.hands import Hands
 from tests.behaviour.stack.stack import Stack
-
-__all__ = ["Attacker", "desk", "hands", "host_secret", "neighbour", "stack"]
 
 PRIZE = "the-neighbours-own-words"
 HOST_PRIZE = "what-stands-on-the-host"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import httpx2
 import pytest
+from tests.behaviour.conftest import put_away
 from tests.behaviour.stack import program
 from tests.behaviour.stack.collector import Collector, Seen, collecting
-from tests.behaviour.stack.conftest import put_away
 from tests.behaviour.stack.hands import Hands
 from tests.behaviour.stack.stack import Stack
 from tests.wire.clients import Raw

@@ -208,11 +208,14 @@ def test_a_missing_program_fails_with_its_name(make_box: Make, plane: Plane, cha
     assert "/no/" in event["reason"]
 
 
-def test_a_mistake_in_the_configuration_is_named_and_nothing_starts(make_box: Make) -> None:
-    box = make_box(network="open").start()
+@pytest.mark.parametrize(
+    ("network", "named"), [("wide", "network is 'wide'"), ("open", "an open network needs the paths of pasta and nft")]
+)
+def test_a_mistake_in_the_configuration_is_named_and_nothing_starts(make_box: Make, network: str, named: str) -> None:
+    box = make_box(network=network).start()
     assert box.agent
     assert box.agent.wait(10) == 2
-    assert "network is 'open'" in box.log()
+    assert named in box.log()
 
 
 def test_a_new_incarnation_still_gives_what_an_older_one_kept(make_box: Make, plane: Plane) -> None:

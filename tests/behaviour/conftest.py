@@ -1,4 +1,8 @@
-"""A whole Rift with real jails for each worker, and hands to work with: a shared VM, or a task of the test's own."""
+"""A whole Rift with real jails for each worker, and hands to work with: a shared VM, or a task of the test's own.
+
+Here and not beside its tests, as those of `attacks` want it too: a fixture that another conftest imports is a second
+one, and each worker would have two systems.
+"""
 
 from __future__ import annotations
 
