@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +105,22 @@ def look_up(name: str) -> Account | None:
         return _known(pwd.getpwnam(name), ours=False)
     except KeyError:
         return None
+
+
+@contextmanager
+def files_of(uid: int, gid: int) -> Iterator[None]:
+    """For the block, this thread of root's is that user to every file: without root's rights, and what it makes is
+    theirs. Raises AccountError where root here may not do that.
+    """
+    libc = ctypes.CDLL(None)
+    before = libc.setfsgid(gid), libc.setfsuid(uid)  # a block may be in another one
+    try:
+        if (libc.setfsgid(-1), libc.setfsuid(-1)) != (gid, uid):  # nothing else tells whether it was done
+            raise AccountError(f"root may not act as user {uid} here")
+        yield
+    finally:
+        libc.setfsuid(before[1])
+        libc.setfsgid(before[0])
 
 
 def _named(uid: int) -> pwd.struct_passwd:

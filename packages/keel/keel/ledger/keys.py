@@ -13,8 +13,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -25,6 +26,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from keel.accounts import AccountError, files_of
 from keel.ledger.canonical import instant, jcs
 
 TYPE = "keel.key"
@@ -119,15 +121,17 @@ class KeyFolder:
     def public(self) -> dict[str, PublicKey]:
         """Every public key that this host has had, by its id. Raises KeyTrouble."""
         found = {}
-        for path in sorted(self._keys.glob("*.json")):
-            key = _public(path)
-            found[key.id] = key
+        with self._as_owner():
+            for path in sorted(self._keys.glob("*.json")):
+                key = _public(path)
+                found[key.id] = key
         return found
 
     def seen(self) -> tuple[int, bytes] | None:
         """Number and hash of the newest checkpoint that this host has made; None before the first."""
         try:
-            told = json.loads(self._seen.read_text())
+            with self._as_owner():
+                told = json.loads(_text(self._seen))
             return int(told["number"]), bytes.fromhex(told["hash"])
         except FileNotFoundError:
             return None
@@ -147,14 +151,18 @@ class KeyFolder:
         Raises KeyTrouble where there is something else.
         """
         self._have(self.folder)
-        for path, folders, files in os.walk(self.folder):
-            for name in (".", *folders, *files):
-                os.chown(Path(path, name), uid, gid, follow_symlinks=False)
+        try:
+            for folder in (self.folder, self._keys):
+                _give(folder, uid, gid)
+        except FileNotFoundError:
+            pass  # no key yet
+        except OSError as error:
+            raise KeyTrouble(f"{error.filename or self.folder} cannot be given away: {error.strerror}") from None
 
     def _read(self) -> Signer | None:
         """The one place that reads the private key."""
         try:
-            with self._key.open("rb") as file:
+            with open(self._key, "rb", opener=_no_wait) as file:
                 state = os.fstat(file.fileno())
                 text = file.read()
         except FileNotFoundError:
@@ -193,14 +201,33 @@ class KeyFolder:
     def _locked(self) -> Iterator[None]:
         self._have(self.folder)
         path = self.folder / "lock"
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise KeyTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
-        with os.fdopen(descriptor) as file:
-            self._theirs(path)
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with self._as_owner():
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise KeyTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
+            with os.fdopen(descriptor) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+
+    @contextmanager
+    def _as_owner(self) -> Iterator[None]:
+        """Where the folder is somebody else's, be them for its files: what its owner lays there, as a link to a file of
+        root's, leads nowhere that they may not go, and what is made is theirs from its first moment on.
+        """
+        if os.geteuid() != 0:
             yield
+            return
+        try:
+            owner = self.folder.lstat()
+        except FileNotFoundError:  # nothing is there yet
+            yield
+            return
+        try:
+            with files_of(owner.st_uid, owner.st_gid):
+                yield
+        except AccountError as error:
+            raise KeyTrouble(str(error)) from None
 
     def _have(self, folder: Path) -> None:
         try:
@@ -209,7 +236,9 @@ class KeyFolder:
             if folder.is_symlink() or not folder.is_dir():  # root would write where its owner laid a link to
                 raise KeyTrouble(f"{folder} is not a folder; move it away, and a copy of your backup to it") from None
         else:
-            self._theirs(folder)
+            if os.geteuid() == 0 and folder == self.folder:
+                above = folder.parent.stat()
+                os.chown(folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
     def _write(self, path: Path, data: bytes, mode: int) -> None:
         """Write a file whole or not at all, and on disk before it has its name."""
@@ -219,7 +248,6 @@ class KeyFolder:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        self._theirs(fresh)
         fresh.replace(path)
         descriptor = os.open(path.parent, os.O_RDONLY)
         try:
@@ -227,17 +255,42 @@ class KeyFolder:
         finally:
             os.close(descriptor)
 
-    def _theirs(self, path: Path) -> None:
-        """What root makes here belongs to whoever the folder belongs to: the server does not run as root."""
-        if os.geteuid() == 0:
-            owner = (self.folder.parent if path == self.folder else self.folder).stat()
-            with suppress(FileNotFoundError):
-                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+def _give(folder: Path, uid: int, gid: int) -> None:
+    """Give a folder and the files in it to a user. By descriptors, and no file that has another name elsewhere: who
+    owns the folder may be laying links meanwhile.
+    """
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchown(top, uid, gid)
+        for name in [entry.name for entry in os.scandir(top)]:
+            try:
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=top)
+            except OSError:
+                continue  # a link, or gone
+            try:
+                found = os.fstat(file)
+                if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+                    os.fchown(file, uid, gid)
+            finally:
+                os.close(file)
+    finally:
+        os.close(top)
+
+
+def _no_wait(path: str, flags: int) -> int:
+    """A file's descriptor; for a pipe that nobody writes to as well, which would else be waited for."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _text(path: Path) -> str:
+    with open(path, encoding="utf-8", opener=_no_wait) as file:
+        return file.read()
 
 
 def _public(path: Path) -> PublicKey:
     try:
-        told = json.loads(path.read_text())
+        told = json.loads(_text(path))
         endorsement = told["endorsement"]
         key = PublicKey(
             told["id"], bytes.fromhex(told["public"]), datetime.fromisoformat(told["at"]), told["previous"],

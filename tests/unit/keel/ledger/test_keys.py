@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +21,14 @@ NOW = datetime(2026, 11, 30, tzinfo=UTC)
 @pytest.fixture
 def keys(tmp_path: Path) -> KeyFolder:
     return KeyFolder(tmp_path / "audit")
+
+
+@pytest.fixture
+def passable() -> Iterator[Path]:
+    """A folder that every user of the host may get to, as the data folder of root's is."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def test_a_key_is_made_once_and_signs_what_its_public_half_checks(keys: KeyFolder) -> None:
@@ -99,9 +110,9 @@ def test_a_public_key_under_another_name_is_not_taken(keys: KeyFolder) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files that are another user's")
-def test_what_root_makes_is_the_data_folders_owners(tmp_path: Path) -> None:
-    os.chown(tmp_path, 12345, 12345)
-    keys = KeyFolder(tmp_path / "audit")
+def test_what_root_makes_is_the_data_folders_owners(passable: Path) -> None:
+    os.chown(passable, 12345, 12345)
+    keys = KeyFolder(passable / "audit")
     keys.signer(NOW)
     keys.rotate(NOW)
     keys.note(1, bytes(32))
@@ -109,8 +120,8 @@ def test_what_root_makes_is_the_data_folders_owners(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files that are another user's")
-def test_the_folder_is_given_to_whom_the_server_runs_as_and_what_root_makes_there_later_too(tmp_path: Path) -> None:
-    keys = KeyFolder(tmp_path / "audit")
+def test_the_folder_is_given_to_whom_the_server_runs_as_and_what_root_makes_there_later_too(passable: Path) -> None:
+    keys = KeyFolder(passable / "audit")
     keys.signer(NOW)  # as `rift audit` of root does before a server ever ran
     keys.give(12345, 12346)
     keys.rotate(NOW)
@@ -132,3 +143,52 @@ def test_a_link_in_the_folder_leads_root_nowhere(tmp_path: Path, name: str) -> N
     with pytest.raises(KeyTrouble):
         keys.signer(NOW)
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root could open what the folder's owner may not")
+@pytest.mark.parametrize("name", ["key.pem", "key.new", "seen.json", "seen.new", "keys", "lock"])
+def test_what_the_folders_owner_lays_there_opens_nothing_of_roots(passable: Path, name: str) -> None:
+    keys, secret = KeyFolder(passable / "audit"), passable / "secret"
+    secret.mkdir(mode=0o700)
+    (secret / "key.json").write_text('{"number": 7, "hash": "00"}')
+    keys.signer(NOW)
+    keys.give(12345, 12345)
+    laid = keys.folder / name
+    if laid.is_dir():
+        laid.rename(keys.folder / "away")
+    laid.unlink(missing_ok=True)
+    laid.symlink_to(secret if name == "keys" else secret / "key.json")
+    for act in (keys.seen, keys.public, lambda: keys.rotate(NOW), lambda: keys.note(9, bytes(32))):
+        with suppress(KeyTrouble):
+            assert act() != (7, b"\0")
+    assert [path.name for path in secret.iterdir()] == ["key.json"]
+    assert (secret / "key.json").read_text() == '{"number": 7, "hash": "00"}'
+    assert {path.lstat().st_uid for path in (secret, secret / "key.json")} == {0}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_giving_the_folder_away_gives_nothing_that_is_elsewhere_too(tmp_path: Path) -> None:
+    keys, roots = KeyFolder(tmp_path / "audit"), tmp_path / "roots"
+    keys.signer(NOW)
+    roots.mkdir()
+    (roots / "file").write_text("")
+    os.link(roots / "file", keys.folder / "hard")
+    os.link(roots / "file", keys.folder / "keys" / "hard.json")
+    (keys.folder / "soft").symlink_to(roots / "file")
+    os.mkfifo(keys.folder / "pipe")
+    keys.give(12345, 12345)
+    assert (roots / "file").stat().st_uid == 0
+    (keys.folder / "keys").rename(keys.folder / "away")
+    (keys.folder / "keys").symlink_to(roots)
+    with pytest.raises(KeyTrouble):
+        keys.give(12345, 12345)
+    assert {path.stat().st_uid for path in (roots, roots / "file")} == {0}
+
+
+@pytest.mark.parametrize("name", ["key.pem", "seen.json"])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(keys: KeyFolder, name: str) -> None:
+    keys.signer(NOW)
+    (keys.folder / name).unlink(missing_ok=True)
+    os.mkfifo(keys.folder / name, 0o600)
+    with pytest.raises(KeyTrouble):
+        keys.signer(NOW) if name == "key.pem" else keys.seen()
