@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from rift.drivers.boxes.protocol import BoxSpec, Limits
 
@@ -91,9 +91,10 @@ def _url(bounds: Bounds, url: str) -> bool:
 
 def _local(url: str) -> Path | None:
     """The path that git would read for this address; None for one of another host, or of no path."""
-    scheme, colons, _ = url.partition("://")
+    scheme, colons, rest = url.partition("://")
     if colons:
-        return Path(unquote(urlsplit(url).path)) if scheme.lower() == "file" else None
+        # As git does it: no host, no query, no fragment, and a first slash that is missing is no host's name either.
+        return Path("/" + unquote(rest)) if scheme.lower() == "file" else None
     return None if ":" in url.partition("/")[0] else Path(url)
 
 
