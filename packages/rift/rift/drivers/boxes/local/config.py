@@ -37,8 +37,8 @@ class LocalConfig:
     """`data` is the data folder; boxes stand in `<data>/boxes/<id>`, the programs they use in `<data>/lib`.
 
     Started as root, each box gets a host uid of its own from `first_uid` on, at most `uids` of them, and the group
-    `first_uid - 1`, which is shared and opens nothing but the mirrors. `show_read_only` are further host folders to
-    be seen in every jail, at the same path. `certificates` is a bundle the jail's programs shall trust, where their
+    `first_uid - 1`, which is shared and opens the mirrors and `agents.sock`. `show_read_only` are further host folders
+    to be seen in every jail, at the same path. `certificates` is a bundle the jail's programs shall trust, where their
     own is not enough; `upstream_proxy` is the HTTP proxy through which this host reaches the world, if it needs one;
     `reach` are networks that boxes may reach although they are private or reserved. `spool_limit` and `spool_total`
     are bytes, of one command and of a box.

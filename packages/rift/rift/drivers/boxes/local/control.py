@@ -12,6 +12,7 @@ from keel.sizes import MIB
 from rift.drivers.boxes.protocol import DriverError
 
 LINE_LIMIT = MIB
+REASON_LIMIT = 2000
 
 
 class NoAgent(DriverError):
@@ -30,20 +31,27 @@ async def ask(socket: Path, order: dict[str, object], *, seconds: float) -> dict
         raise NoAgent(f"The box's agent does not listen: {error.strerror or error}.") from error
     except TimeoutError as error:
         raise DriverError(f"The box's agent did not answer `{order['op']}` within {seconds:g} s.") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DriverError(f"The box's agent could not be asked for `{order['op']}`: {error}.") from error
-    if not answer.get("ok"):
-        raise DriverError(f"The box's agent refused `{order['op']}`: {answer.get('reason', answer)}.")
+    if answer.get("ok") is not True:
+        raise DriverError(f"The box's agent refused `{order['op']}`: {_words(answer.get('reason'))}.")
     return answer
 
 
+def _words(said: object) -> str:
+    """What an agent says, as a sentence may repeat it: that is the box's user, not we."""
+    text = str(said)[:REASON_LIMIT]
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 async def _exchange(socket: Path, order: dict[str, object]) -> dict[str, Any]:
-    # Through the folder's descriptor, as a socket's own path may be no longer than 107 bytes.
-    folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    # By a descriptor, as a socket's own path may be no longer than 107 bytes; and of no link, as the box's user could
+    # lay one to another box's socket, which obeys root.
+    there = os.open(socket, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/{socket.name}", limit=LINE_LIMIT)
+        reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{there}", limit=LINE_LIMIT)
     finally:
-        os.close(folder)
+        os.close(there)
     try:
         writer.write(json.dumps(order).encode() + b"\n")
         await writer.drain()

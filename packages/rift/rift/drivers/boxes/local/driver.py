@@ -208,7 +208,8 @@ class LocalBoxes:
         except DriverError:
             pass  # it is there but slow; what it was started as is known
         else:
-            return Presence("parked" if answer.get("frozen") else "running", answer.get("incarnation"))
+            told = answer.get("incarnation")
+            return Presence("parked" if answer.get("frozen") else "running", told if type(told) is int else None)
         return Presence("running", await asyncio.to_thread(_incarnation, found))
 
     @outside_transactions
@@ -347,7 +348,7 @@ def _read(box: BoxDir, name: str, limit: int, *, end: bool = False) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if end:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-        return file.read(limit)
+        return file.read(limit) or b""  # None from a pipe that somebody holds open
 
 
 def _incarnation(box: BoxDir) -> int | None:

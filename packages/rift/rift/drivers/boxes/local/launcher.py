@@ -27,10 +27,12 @@ import sys
 
 TYPE_CHECKING = False  # spelled out, as loading `typing` takes longer than most of this
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TextIO
 
 NO_NEW_PRIVS = 38
 DONE = "checkout.done"
+NAME_LIMIT = 200
+LIST_LIMIT = 1024 * 1024  # characters that are read of a file in which a repository lists what it needs
 IN_THE_WAY = (errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 
 
@@ -223,16 +225,27 @@ def missing(tree: str) -> list[str]:
     modules = os.path.join(tree, ".gitmodules")
     if os.path.isfile(modules) and not os.path.islink(modules):
         with open(modules, encoding="utf-8", errors="replace") as file:
-            paths = [line.partition("=")[2].strip() for line in file if line.strip().startswith("path")]
+            paths = [line.partition("=")[2].strip() for line in listed(file) if line.strip().startswith("path")]
         if paths:
-            lacks.append("Submodules are not checked out: {}.".format(", ".join(paths[:20])))
+            lacks.append(f"Submodules are not checked out: {names(paths)}.")
     attributes = os.path.join(tree, ".gitattributes")
     if os.path.isfile(attributes) and not os.path.islink(attributes):
         with open(attributes, encoding="utf-8", errors="replace") as file:
-            patterns = [line.split()[0] for line in file if "filter=lfs" in line.split()[1:]]
+            patterns = [line.split()[0] for line in listed(file) if "filter=lfs" in line.split()[1:]]
         if patterns:
-            lacks.append("LFS files are pointers, not their content: {}.".format(", ".join(patterns[:20])))
+            lacks.append(f"LFS files are pointers, not their content: {names(patterns)}.")
     return lacks
+
+
+def listed(file: TextIO) -> list[str]:
+    """Its lines, as far as it is not too long."""
+    return file.read(LIST_LIMIT).splitlines()
+
+
+def names(found: list[str]) -> str:
+    """Some names that a repository gave, for a sentence: few, none long, and nothing in them but what can be shown."""
+    shown = ["".join(letter if letter.isprintable() else "?" for letter in name[:NAME_LIMIT]) for name in found[:20]]
+    return ", ".join(shown)
 
 
 def start(words: list[str]) -> int:

@@ -29,7 +29,7 @@ def agent_of(box: BoxDir) -> int | None:
     with suppress(OSError, ValueError):
         descriptor = os.open(box.path / "agent.pid", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            pid = int(file.read(32))
+            pid = int(file.read(32) or b"")  # None from a pipe that somebody holds open
         if _is_agent(pid, os.fsencode(box.settings), box.uid):
             return pid
     found = agents(box)
@@ -44,7 +44,7 @@ def agents_below(folder: Path) -> dict[str, int]:
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             for word in file.read().split(b"\0"):
                 box = word[len(start) : -len(end)]
-                if word.startswith(start) and word.endswith(end) and b"/" not in box and _uid(pid) is not None:
+                if word.startswith(start) and word.endswith(end) and b"/" not in box and _is_outside(pid):
                     found[os.fsdecode(box)] = found.get(os.fsdecode(box), 0) + 1
     return found
 
@@ -55,7 +55,7 @@ def kill_agents(settings: Path) -> None:
     for pid in _pids():
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
-            if wanted in words and b"run" in words:
+            if wanted in words and b"run" in words and _is_outside(pid):
                 _kill(pid)
 
 
@@ -118,14 +118,24 @@ def _pids() -> Iterator[int]:
 
 def _uid(pid: int) -> int | None:
     """The real uid of a living process; None for a zombie, which only waits to be noticed by its parent."""
+    fields = _status(pid)
+    return int(fields[b"Uid"].split()[0]) if fields else None
+
+
+def _is_outside(pid: int) -> bool:
+    """Whether a living process is in no jail: in one, anybody gives their process whatever command line they like."""
+    depths = [len(_status(one).get(b"NSpid", b"").split()) for one in (pid, "self")]
+    return depths[0] == depths[1]
+
+
+def _status(pid: int | str) -> dict[bytes, bytes]:
+    """The fields of a living process; none of a zombie, or of one that is gone."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             fields = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
     except OSError:
-        return None
-    if fields.get(b"State", b"").strip()[:1] in (b"Z", b"X"):
-        return None
-    return int(fields[b"Uid"].split()[0])
+        return {}
+    return {} if fields.get(b"State", b"").strip()[:1] in (b"Z", b"X") else fields
 
 
 def _is_agent(pid: int, settings: bytes, uid: int | None) -> bool:
@@ -134,7 +144,7 @@ def _is_agent(pid: int, settings: bytes, uid: int | None) -> bool:
             words = file.read().split(b"\0")
     except OSError:
         return False
-    if settings not in words or b"run" not in words:
+    if settings not in words or b"run" not in words or not _is_outside(pid):
         return False
     return _uid(pid) == (os.geteuid() if uid is None else uid)
 
@@ -148,7 +158,14 @@ def _is_pasta(pid: int, below: bytes) -> bool:
 
 
 def _lives_in(pid: int, folder: bytes, home: os.stat_result | None) -> bool:
-    """Whether a process was started for the folder, stands in it, or has its `home` for the jail's."""
+    """Whether a process was started for the folder, stands in it, or has its `home` for the jail's.
+
+    In a jail its home alone tells: the rest is what whoever works there says, and could say of another box.
+    """
+    if not _is_outside(pid):
+        with suppress(OSError):
+            return home is not None and os.path.samestat(os.stat(f"/proc/{pid}/root{HOME}"), home)
+        return False
     below = folder + b"/"
     if _is_pasta(pid, below):
         return True
@@ -159,8 +176,5 @@ def _lives_in(pid: int, folder: bytes, home: os.stat_result | None) -> bool:
             return True
     with suppress(OSError):
         place = os.fsencode(os.readlink(f"/proc/{pid}/cwd"))
-        if place == folder or place.startswith(below):
-            return True
-    with suppress(OSError):
-        return home is not None and os.path.samestat(os.stat(f"/proc/{pid}/root{HOME}"), home)
+        return place == folder or place.startswith(below)
     return False
