@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.forges.conftest import LocalKit
 
+from rift.drivers.forge import git as git_itself
 from rift.drivers.forge.git import shown
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import ForgeError
@@ -114,6 +115,24 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
         await forge.heads(f"http://127.0.0.1:{port}/app.git")
     assert not [line for line in command_lines() if f"127.0.0.1:{port}/app.git" in line]
     server.close()
+
+
+async def test_a_list_of_branches_without_end_is_not_taken_to_its_end(
+    local: LocalKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.commit("main")
+    monkeypatch.setattr(git_itself, "OUTPUT_LIMIT", 20)  # less than one branch
+    with pytest.raises(ForgeError, match="too many branches"):
+        await local.forge.heads(str(local.source))
+    assert not [line for line in command_lines() if f"ls-remote --heads -- {local.source}" in line]
+
+
+async def test_what_git_complains_of_without_end_is_kept_at_its_end() -> None:
+    script = "i=0; while [ $i -lt 20000 ]; do echo line-$i >&2; i=$((i+1)); done; false"
+    with pytest.raises(ForgeError) as raised:
+        await git_itself.git("-c", f"alias.many=!{script}", "many", seconds=60)
+    assert "line-19999" in raised.value.reason
+    assert len(raised.value.reason) <= git_itself.ERROR_CHARACTERS
 
 
 async def test_without_git_its_installation_is_told(local: LocalKit, monkeypatch: pytest.MonkeyPatch) -> None:

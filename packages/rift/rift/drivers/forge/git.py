@@ -8,11 +8,15 @@ import re
 import shutil
 from contextlib import suppress
 
+from keel.sizes import MIB
 from rift.drivers.forge.protocol import ForgeError
 from rift.secrecy import masked
 
 #: The transports a repository's address may name. `ext` and other helpers run commands, so they are not among them.
 TRANSPORTS = "file:git:http:https:ssh"
+OUTPUT_LIMIT = 32 * MIB
+"""Bytes that git may print: the heads of a repository with a quarter of a million branches."""
+CHUNK = 64 * 1024
 ERROR_LINES = 6
 ERROR_CHARACTERS = 1000
 
@@ -45,8 +49,11 @@ async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> st
         env=_environment(),
     )
     try:
+        assert process.stdout is not None
+        assert process.stderr is not None
         async with asyncio.timeout(seconds):
-            out, err = await process.communicate()
+            out, err = await asyncio.gather(_all_of(process.stdout), _end_of(process.stderr))
+            await process.wait()
     except TimeoutError as error:
         raise ForgeError(f"git took longer than {seconds:g} s") from error
     finally:
@@ -57,6 +64,25 @@ async def git(*words: str, seconds: float, pass_fds: tuple[int, ...] = ()) -> st
     if process.returncode != 0:
         raise ForgeError(shown(err.decode("utf-8", "replace")) or f"git ended with code {process.returncode}")
     return out.decode("utf-8", "surrogateescape")
+
+
+async def _all_of(stream: asyncio.StreamReader) -> bytes:
+    """What git prints. It may be a stranger's list of branches, so there is a most."""
+    parts, size = [], 0
+    while part := await stream.read(CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > OUTPUT_LIMIT:
+            raise ForgeError(f"git told more than {OUTPUT_LIMIT // MIB} MiB: the repository has too many branches")
+    return b"".join(parts)
+
+
+async def _end_of(stream: asyncio.StreamReader) -> bytes:
+    """The end of what git complains of."""
+    kept = b""
+    while part := await stream.read(CHUNK):
+        kept = (kept + part)[-CHUNK:]
+    return kept
 
 
 def _environment() -> dict[str, str]:
