@@ -151,6 +151,19 @@ def test_the_database_knows_the_servers_user_as_the_runtime_role_alone(whole: Wh
         assert all("Permission denied" in said for said in told.values()), told
 
 
+def test_the_agents_socket_lets_boxes_users_in_and_nobody_else(whole: Whole) -> None:
+    path = str(whole.up.data / "agents.sock")
+    assert whole.tries(*box_user(whole.boxes[0]), CONNECT, path)[path].startswith("did b'HTTP/1.1 400")
+    for user in (server_user(), (65534, 65534)):
+        assert whole.tries(*user, CONNECT, path)[path] == "no: Permission denied"
+
+
+def test_nobody_takes_a_lock_of_the_data_folder_and_passes_for_who_serves(whole: Whole) -> None:
+    path = str(whole.up.data / "rift.lock")
+    for user in (server_user(), box_user(whole.boxes[0]), (65534, 65534)):
+        assert whole.tries(*user, READ, path)[path] == "no: Permission denied"
+
+
 def test_agents_answer_root_and_their_own_user_alone(whole: Whole) -> None:
     one, other = (str(box / "control.sock") for box in whole.boxes)
     told = whole.tries(*server_user(), CONNECT, one, other)

@@ -14,7 +14,10 @@ from typing import Any
 @contextmanager
 def hold(path: Path, **told: object) -> Iterator[None]:
     """Hold the file, with this process's id and what is told in it. Raises BlockingIOError when another one does."""
-    with path.open("a+") as file:
+    # Open to its owner alone: whoever may read a file may lock it too, and would be taken for who serves.
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "a+") as file:
+        os.fchmod(descriptor, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), **told}))

@@ -144,13 +144,29 @@ def _sockets(place: Place) -> Iterator[list[socket.socket]]:
         except OSError as error:
             fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
         place.agents_socket.unlink(missing_ok=True)
+        before = os.umask(0o177)  # closed from its first moment on
         try:
             agents.bind(str(place.agents_socket))
         except OSError as error:
             fail(f"cannot listen on {place.agents_socket}: {error}. --data DIR with a shorter path helps.")
+        finally:
+            os.umask(before)
         agents.listen(BACKLOG)
-        place.agents_socket.chmod(0o666)  # each box's agent has a user of its own; its token is what lets it in
+        _admit_agents(place)
         yield [listening, agents]
+
+
+def _admit_agents(place: Place) -> None:
+    """Let in the boxes' agents and nobody else of this host; who is in shows a token."""
+    path = place.agents_socket
+    path.chmod(0o600)
+    if os.geteuid() == 0:  # each agent has a user of its own, all have one group
+        try:
+            os.chown(path, -1, app.local_config(place.settings, place.data).group)
+        except OSError as error:  # a container that has no such group, and so no boxes: `rift doctor` tells the mend
+            return note(f"rift: {path} stays closed to boxes' agents: {error.strerror}")
+        path.chmod(0o660)
+    return None
 
 
 def _bind(listening: socket.socket, address: tuple[str, int]) -> None:
