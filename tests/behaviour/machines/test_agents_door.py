@@ -95,6 +95,12 @@ async def test_a_request_for_work_out_of_shape_is_400(door: Door, body: dict[str
     assert (await door.post("work", WORK | body)).status_code == 400
 
 
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"NaN"])
+@pytest.mark.parametrize("body", [b'{"wait": %b}', b'{"known": [%b]}', b'{"power": [%b, 0]}'])
+async def test_a_number_that_no_count_is_can_be_nothing_but_400(door: Door, body: bytes, number: bytes) -> None:
+    assert (await door.post("work", raw=body % number)).status_code == 400
+
+
 async def test_numbers_larger_than_any_command_are_only_unknown(door: Door) -> None:
     said = await door.post("work", WORK | {"known": [1, 10**30], "stopping": [2**70]})
     assert (said.status_code, said.json()["commands"]) == (200, [])

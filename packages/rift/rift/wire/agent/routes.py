@@ -9,6 +9,7 @@ import asyncio
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -44,7 +45,7 @@ def routes(deps: Deps) -> list[Route]:
     """The agents' routes, for the application to mount at its root."""
 
     async def work(agent: Agent, body: Mapping[str, Any]) -> Response:
-        found = await actions.work(deps, agent, _told(body), _power(body), float(body.get("wait", 0)))
+        found = await actions.work(deps, agent, _told(body), _power(body), _seconds(body))
         if found is None:
             return _over()
         return JSONResponse(
@@ -97,7 +98,7 @@ def _door(
             response: Response = await answer
         except Busy:
             return _error("busy: say it again", 503)
-        except (Malformed, ValueError, TypeError, LookupError, RecursionError) as error:
+        except (Malformed, ValueError, TypeError, LookupError, RecursionError, OverflowError) as error:
             return _error(str(error)[:200] or "the body is out of shape", 400)
         return response
 
@@ -143,6 +144,13 @@ def _over() -> Response:
 
 def _error(text: str, status: int) -> Response:
     return JSONResponse({"error": text, "request": logs.request_id()}, status)
+
+
+def _seconds(body: Mapping[str, Any]) -> float:
+    wait = float(body.get("wait", 0))
+    if not math.isfinite(wait):
+        raise Malformed("wait is a number of seconds")
+    return wait
 
 
 def _told(body: Mapping[str, Any]) -> Told:
