@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LONG_TEXT = 32768  # bytes; a longer command's text goes in a file, being too long for a message or an argument
 SMALL_PIPE = 1 << 16
 GRACE = 5.0  # seconds between TERM and KILL, and from KILL to giving up
+STOPS = 32  # looks for processes that are not stopped yet, before those that were found are killed
 _FIONREAD = 0x541B  # in `termios`, which would cost 250 KiB for this one number
 _MUCH = 1 << 15  # bytes of one read after which there is probably more
 _FOREVER = float("inf")
@@ -206,10 +207,10 @@ class Commands:
             command.cause += f"; still there after KILL: process {numbers}"
             self._end(command, command.cause if command.status is None else "")
             return
-        for process in left:
-            if killing:
-                self._signal(process, signal.SIGKILL)
-            elif process.pid not in command.termed:
+        if killing:
+            self._kill(command, left)
+        for process in () if killing else left:
+            if process.pid not in command.termed:
                 command.termed.add(process.pid)
                 self._signal(process, signal.SIGTERM)
                 self._signal(process, signal.SIGCONT)  # a stopped process hears TERM only when it goes on
@@ -217,6 +218,22 @@ class Commands:
         command.due = now + command.pause
         if not killing:
             command.due = min(command.due, command.kill_at)
+
+    def _kill(self, command: Command, left: list[Process]) -> None:
+        """Ends them. All are stopped before any is killed: where each of them forks, those not yet killed would be
+        ahead for ever, and each place that became free would be taken at once.
+        """
+        stopped: set[int] = set()
+        for _ in range(STOPS):
+            fresh = [process for process in left if process.pid not in stopped]
+            if not fresh:
+                break
+            for process in fresh:
+                self._signal(process, signal.SIGSTOP)
+            stopped.update(process.pid for process in fresh)
+            left = self._left(command)
+        for process in left:
+            self._signal(process, signal.SIGKILL)
 
     def _left(self, command: Command) -> list[Process]:
         """The living processes of a command."""

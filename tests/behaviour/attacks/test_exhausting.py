@@ -66,6 +66,8 @@ async def test_taking_without_end_stops_at_a_limit_while_others_are_served(confi
         ended = await running
         assert ended["exit"] != 0, (attempt, ended.text)
         assert any(cause in ended.text for cause in causes), (attempt, ended.text[:2000])
+        alive = await confined.bash("ls -d /proc/[0-9]* | wc -l")
+        assert int(alive["output"]) < 12, (attempt, ended.text[:2000], alive.text)  # nothing of it goes on
         await confined.run("rm -rf zeros; find . -maxdepth 1 -name 'f[0-9]*' -delete; true")
         works = await confined.run("echo works")
         assert works["output"].endswith("works\n"), (attempt, works.text)

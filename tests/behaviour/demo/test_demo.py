@@ -206,7 +206,7 @@ def test_a_server_that_stops_on_the_way_ends_it_with_1_and_the_mend(system: Syst
     )
     assert played.status == 1, played.output
     assert failed_step(played)
-    assert "mend:     `rift up` serves; `rift doctor` checks" in played.output
+    assert "`rift up` serves; `rift doctor` checks" in played.output
     assert "could not be closed" in played.output
     assert "Traceback" not in played.output
     assert living_tokens(system.data) == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.behaviour.machines.harness import Place
+from tests.behaviour.machines.harness import Place, silent
 
 from keel.refusal import Refusal
 from rift.agents import actions as agents
 from rift.agents.model import Up
+from rift.boxes import actions as boxes
 from rift.boxes import jobs as box_jobs
 from rift.boxes.model import Box
 from rift.commands.model import Answer, End
@@ -220,6 +221,18 @@ async def test_warm_boxes_are_made_anew_when_what_they_may_reach_changes(rift: P
     assert {box.id for box in await rift.all_boxes() if box.state in ("starting", "running")} == {
         box.id for box in living
     }
+
+
+async def test_a_warm_box_that_knows_what_it_could_reach_before_is_not_claimed_any_more(rift: Place) -> None:
+    """Not even by a call that comes before the pool was made anew."""
+    old = {box.id for box in await rift.warm(2)}
+    task = await rift.open_task()
+    rift.clock.advance(1)
+    await repos.set_network(rift.deps, "acme/app", Network("none", (), ()))
+    rift.clock.advance(1)
+    claimed = await boxes.new_box(rift.deps, rift.act(), task.handle, "app", "main", silent)
+    assert isinstance(claimed, Box)
+    assert claimed.id not in old
 
 
 async def test_a_boxs_git_has_its_origin_without_the_credentials(rift: Place) -> None:

@@ -71,6 +71,7 @@ _WARM = """
     SELECT id FROM boxes
     WHERE repo = %(repo)s AND ref = %(ref)s AND commit = %(commit)s AND task IS NULL
       AND state IN ('running', 'starting')
+      AND created_at >= coalesce((SELECT boxes_since FROM repos WHERE id = %(repo)s), '-infinity')
     ORDER BY state, created_at LIMIT 1 FOR NO KEY UPDATE
 """
 

@@ -89,7 +89,10 @@ def _steps(scene: Scene) -> Sequence[Step]:
 async def _tidy(scene: Scene, notes: list[str]) -> None:
     """Put away what a story that broke off left open; what cannot be put away is told."""
     if scene.task and not await _closed(scene, scene.task):
-        notes.append(f"The task {scene.task} could not be closed: it closes itself after a few quiet hours.")
+        notes.append(
+            f"The task {scene.task} could not be closed: it closes itself after a few quiet hours. If the server is "
+            f"gone: {UP}."
+        )
     if scene.watched and not await _tried(scene, "rift_unwatch", repo=scene.repo, ref=scene.ref):
         notes.append(f"{scene.ref} of {scene.repo} is still watched; rift_unwatch ends that.")
 

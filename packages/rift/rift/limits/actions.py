@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
 from rift.audit import SystemAct, audited
@@ -33,7 +32,7 @@ async def set_limits(deps: Deps, full: str, change: Change) -> RepoLimits | Refu
             if after != before:
                 changed = True
                 await store.put(tx, repo.id, after)
-                await jobs.defer(tx, "pools.renew", once=f"renew:{repo.id}", repo=repo.id)
+                await repos.renew(tx, deps, repo.id)
         return row.said(settle(full.strip(), own, _defaults(deps), changed=changed))
 
 

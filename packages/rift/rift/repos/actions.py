@@ -245,8 +245,14 @@ async def set_network(deps: Deps, full: str, change: Network) -> Repo | Refusal:
         for repo in [] if isinstance(named, Refusal) else named:
             found = await store.put_network(tx, repo.id, *changed(repo, change))
             if found != repo:
-                await jobs.defer(tx, "pools.renew", once=f"renew:{repo.id}", repo=repo.id)
+                await renew(tx, deps, repo.id)
         return row.said(found or refusals.no_such_added(full))
+
+
+async def renew(tx: Tx, deps: Deps, repo: str) -> None:
+    """What a repository's boxes get is another from now on: warm ones are neither claimed any more nor kept."""
+    await store.boxes_changed(tx, repo, deps.clock.now())
+    await jobs.defer(tx, "pools.renew", once=f"renew:{repo}", repo=repo)
 
 
 async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
@@ -302,7 +308,7 @@ async def _apply(deps: Deps, repo: Repo, epoch: int, heads: dict[str, str], fail
         moved = () if failure else changes(await store.heads(tx, repo.id), heads)
         if moved:
             await _move(tx, repo.id, moved)
-        await tx.notify(_looked(repo.id))
+        await tx.notify(f"repo:{repo.id}")
         return Synced(await store.find(tx, repo.id) or repo, moved, failure)
 
 
@@ -317,7 +323,7 @@ async def _move(tx: Tx, repo: str, moved: tuple[Change, ...]) -> None:
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
     """Read an origin, after whoever reads it now: what they see may be older than this call."""
     deadline = deps.clock.monotonic() + SYNC_WAITS
-    with deps.signals.on(_looked(repo.id)) as looked:
+    with deps.signals.on(f"repo:{repo.id}") as looked:
         while True:
             synced = await sync_repo(deps, repo.id, thorough=True)
             if synced is None:
@@ -392,7 +398,3 @@ async def _located(origin: str) -> str | Refusal:
     if not await asyncio.to_thread(path.exists):
         return refusals.bad_origin(origin, f"there is no {path}")
     return str(path)
-
-
-def _looked(repo: str) -> str:
-    return f"repo:{repo}"

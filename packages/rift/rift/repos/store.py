@@ -96,6 +96,11 @@ async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo |
     return await find(tx, id)
 
 
+async def boxes_changed(tx: Tx, id: str, now: datetime) -> None:
+    """What the repository's boxes get was changed: those made before are not claimed any more."""
+    await tx.run("UPDATE repos SET boxes_since = %(now)s WHERE id = %(id)s", {"id": id, "now": now})
+
+
 async def heads(tx: Tx, repo: str) -> dict[str, str]:
     """The repository's branches and their heads."""
     rows = await tx.rows("SELECT ref, commit FROM heads WHERE repo = %(repo)s ORDER BY ref", {"repo": repo})
