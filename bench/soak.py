@@ -214,7 +214,12 @@ class Worker:
         answer: dict[str, object] | None = None
         while answer is None or answer["status"] != "finished":
             answer = await self._call(
-                "rift_bash", task=self._task, vm=self.box, command="cat ~/marks; true", timeout=60, block_for=20
+                "rift_bash",
+                task=self._task,
+                vm=self.box,
+                command="cat ~/marks 2>/dev/null; true",
+                timeout=60,
+                block_for=20,
             )
         ran = Counter(str(answer["output"]).split())
         for sent in self._sent:

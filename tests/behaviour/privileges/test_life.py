@@ -146,6 +146,8 @@ def test_settings_in_a_file_that_only_root_may_read_count() -> None:
             assert serving(main_of(data / "rift.lock"))
             assert children(main_of(data / "rift.lock"))
             assert "is down; " in rift("down", "--data", data).out
+            assert one.process
+            one.process.wait(30)  # it lets its lock go a moment before it ends
             assert processes(data) == []
         finally:
             one.kill()
