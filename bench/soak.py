@@ -30,6 +30,8 @@ from bench.left import left_behind, memory
 SAMPLE = "sample/hello"
 RESULTS = Path(__file__).with_name("results")
 BOXES_A_TASK = 10
+READ_MARKS = "cat ~/marks 2>/dev/null; true"
+"""What ran in a box; nothing, where nothing did."""
 AWAY = (OSError, EOFError, asyncio.IncompleteReadError)
 """What a client meets while the server is away."""
 
