@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import httpx2
 import psycopg
@@ -68,6 +68,16 @@ async def box(raw: Raw) -> tuple[str, str]:
     return handle, found[0]
 
 
+async def as_owner(database: FreshDatabase, statement: LiteralString, *values: str) -> None:
+    """One statement, in a thread: it may wait for a transaction of the server's, which lives in this test's loop."""
+
+    def run() -> None:
+        with psycopg.connect(database.owner, autocommit=True) as owner:
+            owner.execute(statement, values)
+
+    await asyncio.to_thread(run)
+
+
 async def test_the_pages_tell_a_stranger_whether_and_nothing_else(whole: Whole, http: httpx2.AsyncClient) -> None:
     assert (await http.get("/healthz")).json() == {"status": "ok"}
 
@@ -98,8 +108,7 @@ async def test_a_process_that_stops_lives_and_is_no_longer_ready(whole: Whole, h
 async def test_a_database_at_another_step_is_not_ready(
     whole: Whole, http: httpx2.AsyncClient, database: FreshDatabase
 ) -> None:
-    with psycopg.connect(database.owner, autocommit=True) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0000'")
+    await as_owner(database, "UPDATE alembic_version SET version_num = '0000'")
 
     async def failing() -> bool:
         return bool((await http.get("/readyz")).json()["checks"]["database"] == "failing")
@@ -127,8 +136,7 @@ async def test_a_call_that_fails_inside_tells_the_id_that_its_answer_carries(
     whole: Whole, http: httpx2.AsyncClient, database: FreshDatabase
 ) -> None:
     raw = Raw(whole.url, whole.token)
-    with psycopg.connect(database.owner, autocommit=True) as owner:
-        owner.execute("ALTER TABLE tasks RENAME TO tasks_gone")
+    await as_owner(database, "ALTER TABLE tasks RENAME TO tasks_gone")
     before = meters.CALLS.labels("rift_task_new", "error")._value.get()
     reply = await raw.call("rift_task_new", {"name": "work"})
     assert reply.result["isError"]
@@ -139,8 +147,7 @@ async def test_a_call_that_fails_inside_tells_the_id_that_its_answer_carries(
 async def test_a_request_that_breaks_the_server_is_a_500_with_its_id_and_no_more(
     whole: Whole, http: httpx2.AsyncClient, database: FreshDatabase
 ) -> None:
-    with psycopg.connect(database.owner, autocommit=True) as owner:
-        owner.execute("ALTER TABLE boxes RENAME TO boxes_gone")
+    await as_owner(database, "ALTER TABLE boxes RENAME TO boxes_gone")
     answer = await http.post("/agent/v1/b-1/1/work", json={}, headers={"Authorization": "Bearer x"})
     assert answer.status_code == 500
     assert answer.json() == {"error": "Rift failed at this request", "request": answer.headers["x-request-id"]}
@@ -203,12 +210,13 @@ async def test_names_that_callers_choose_add_no_series_and_break_no_line(
         await raw.call("rift_task_attach", {"task": f"task_{n}{HOSTILE}"})
         await http.request(f"METHOD{n}", f"/{n}/metrics?secret={n}")
         await http.post(f"/agent/v1/b-{n}/{n}/work")
-    with psycopg.connect(database.owner, autocommit=True) as owner:
-        owner.execute(
-            "INSERT INTO repos (id, org, owner, name, url, created_at) "
-            "SELECT 'r' || n, org, owner, 'app' || n, url, now() FROM repos, generate_series(1, 120) AS n"
-        )
-        owner.execute("INSERT INTO watches (repo, ref, warm, created_at) SELECT id, %s, 1, now() FROM repos", [HOSTILE])
+    await as_owner(
+        database,
+        "INSERT INTO repos (id, org, owner, name, url, created_at) "
+        "SELECT 'r' || n, org, owner, 'app' || n, url, now() FROM repos, generate_series(1, 120) AS n",
+    )
+    watches = "INSERT INTO watches (repo, ref, warm, created_at) SELECT id, %s, 1, now() FROM repos"
+    await as_owner(database, watches, HOSTILE)
 
     async def all_there() -> bool:
         return len(await numbers(http, "rift_pool_wanted")) == 101
