@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.behaviour.machines.harness import Place, silent
+from structlog.testing import capture_logs
+from tests.behaviour.machines.harness import Place, mute, silent
 
 from keel.refusal import Refusal
 from rift.agents import actions as agents
@@ -14,6 +16,7 @@ from rift.boxes import actions as boxes
 from rift.boxes import jobs as box_jobs
 from rift.boxes.model import Box
 from rift.commands.model import Answer, End
+from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.boxes.protocol import DriverError
 from rift.repos import actions as repos
 from rift.repos.model import Network
@@ -137,6 +140,25 @@ async def test_what_a_host_has_of_boxes_that_should_not_be_there_is_swept(rift: 
     async with rift.deps.db.tx() as tx:
         await tx.run("UPDATE boxes SET state = 'destroyed', ended_at = now() WHERE id = %(id)s", {"id": box})
     await box_jobs.sweep(rift.deps)
+    assert await rift.driver.inventory() == []
+
+
+async def test_a_box_that_is_being_destroyed_while_the_host_is_swept_is_not_told_as_left_behind(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    await rift.destroy(task, box)
+
+    class Meanwhile(FakeBoxes):
+        """The same boxes; those that are being destroyed go as soon as they were listed."""
+
+        async def inventory(self) -> list[str]:
+            listed = await rift.driver.inventory()
+            await box_jobs.destroy(rift.deps, box)
+            return listed
+
+    with capture_logs() as lines:
+        await box_jobs.sweep(replace(rift.deps, boxes=Meanwhile(mute)))
+    assert [line for line in lines if line["event"] == "box.left_behind"] == []
     assert await rift.driver.inventory() == []
 
 

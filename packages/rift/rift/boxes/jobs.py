@@ -152,8 +152,11 @@ async def sweep(deps: Deps) -> None:
     pinned = [(mirror, await deps.forge.pins(mirror)) for mirror in mirrors]
     async with deps.db.tx() as tx:
         known = await store.all_ids(tx)
-    for box in there:
-        if box not in known:
+    strangers = [box for box in there if box not in known]
+    # A second look: one that was just being destroyed has gone in the meantime, and is nothing to warn of.
+    still = set(await deps.boxes.inventory()) if strangers else set()
+    for box in strangers:
+        if box in still:
             log.warning("box.left_behind", box=box)
             await deps.boxes.destroy(box)
     for mirror, boxes in pinned:
