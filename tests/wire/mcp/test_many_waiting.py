@@ -126,7 +126,8 @@ async def test_what_crowds_on_one_persons_task_leaves_connections_to_everybody_e
     made = await people.new_token(rift.deps, "bob@example.org", "Cursor")
     assert isinstance(made, tuple)
     with psycopg.connect(database.owner) as slow:  # as a call that takes its time would
-        slow.execute("SELECT id FROM tasks WHERE id = %s FOR UPDATE", [task.partition(".")[0]])
+        lock = "SELECT id FROM tasks WHERE id = %s FOR UPDATE"
+        await asyncio.to_thread(slow.execute, lock, [task.partition(".")[0]])  # it may wait for a call in this loop
         crowd = [asyncio.create_task(raw.call("rift_vm_ls", {"task": task})) for _ in range(4 * POOL)]
         await eventually(lambda: used(cluster, database) > 1)
         assert code(await Raw(rift.url, made[1]).call("rift_task_ls", {})) == "ok"
