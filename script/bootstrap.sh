@@ -3,7 +3,7 @@
 #   here=CHECKOUT; bootstrap runtime | dev
 
 venv=$here/.venv
-packages="keel rift-agent rift"
+packages="keel rift-agent rift onbe-client onbe"
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 

@@ -7,10 +7,14 @@ import importlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:  # pytest loads the plugin itself
+    from keel.testing.plugin import Cluster, FreshDatabase
 
 # How long an example takes says more about the machine than about us; what failed can be played again.
 settings.register_profile("house", deadline=None, print_blob=True)
@@ -101,3 +105,23 @@ def migrate_database() -> Callable[[str], object]:
     """Rift's schema, in the template that each test's database is copied from."""
     migrate: Callable[[str], object] = importlib.import_module("rift.migrations").migrate
     return migrate
+
+
+@pytest.fixture(scope="session")
+def onbe_cluster() -> Iterator[Cluster]:
+    """The run's Postgres with Onbe's schema."""
+    from keel.testing.plugin import cluster_of
+
+    migrate: Callable[[str], object] = importlib.import_module("onbe.migrations").migrate
+    with cluster_of("onbe", migrate) as made:
+        yield made
+
+
+@pytest.fixture
+def onbe_database(onbe_cluster: Cluster) -> Iterator[FreshDatabase]:
+    """A database of this test's own with Onbe's schema in it; its addresses look names up there."""
+    from keel.testing.plugin import fresh_database
+
+    in_schema: Callable[[str], str] = importlib.import_module("onbe.migrations").in_schema
+    with fresh_database(onbe_cluster) as fresh:
+        yield FreshDatabase(fresh.name, in_schema(fresh.owner), in_schema(fresh.runtime))

@@ -9,7 +9,15 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = {"keel": ROOT / "packages/keel", "rift": ROOT / "packages/rift", "rift_agent": ROOT / "packages/rift-agent"}
+PACKAGES = {
+    "keel": ROOT / "packages/keel",
+    "rift": ROOT / "packages/rift",
+    "rift_agent": ROOT / "packages/rift-agent",
+    "onbe": ROOT / "packages/onbe",
+    "onbe_client": ROOT / "packages/onbe-client",
+}
+PRODUCTS = ("rift", "onbe")
+"""Those that have nouns."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,6 @@ def files_of_tests() -> tuple[Source, ...]:
 
 
 @cache
-def nouns() -> tuple[str, ...]:
-    """The nouns of Rift: its folders that hold a `model.py`."""
-    return tuple(sorted(path.parent.name for path in (PACKAGES["rift"] / "rift").glob("*/model.py")))
+def nouns(product: str) -> tuple[str, ...]:
+    """The nouns of a product: its folders that hold a `model.py`."""
+    return tuple(sorted(path.parent.name for path in (PACKAGES[product] / product).glob("*/model.py")))

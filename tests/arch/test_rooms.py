@@ -7,12 +7,13 @@ import fnmatch
 import sys
 
 import pytest
-from tests.arch.source import PACKAGES, Source, modules, nouns
+from tests.arch.source import PACKAGES, PRODUCTS, Source, modules, nouns
 
 DATABASE = ("psycopg", "psycopg_pool", "sqlalchemy", "alembic", "procrastinate")
 DATABASE_ROOMS = (
     "keel.db", "keel.jobs", "keel.signals", "keel.ledger.append", "keel.ledger.store", "keel.testing.plugin",
     "rift.migrations", "rift.migrations.*", "rift.tables", "rift.*.store",
+    "onbe.migrations", "onbe.migrations.*", "onbe.*.store",
 )  # fmt: skip
 
 TIME_AND_CHANCE = ("time", "random", "secrets", "uuid.uuid1", "uuid.uuid4", "os.urandom")
@@ -20,7 +21,7 @@ NOW = (
     "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today",
 )  # fmt: skip
 TIME_ROOMS = (
-    "keel.clock", "keel.ids", "rift.app",
+    "keel.clock", "keel.ids", "rift.app", "onbe.app",
     "rift_agent", "rift_agent.*",  # a program of its own, which stands on nothing of ours
     "keel.postgres",  # waits for processes of the operating system, which no fake clock would hurry
 )  # fmt: skip
@@ -33,12 +34,22 @@ PURE = {
 PURE_OURS = (
     "keel.refusal", "keel.ids", "keel.sizes", "rift.names", "rift.times", "rift.secrecy",
     "rift.*.model", "rift.*.refusals", "rift.*.decide",
+    "onbe.names", "onbe.catalogue", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
 )  # fmt: skip
 
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 
-CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*")
-PROTOCOLS = ("rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.forge.protocol")
+CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*", "onbe.drivers.*.*")
+PROTOCOLS = (
+    "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.forge.protocol",
+    "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol", "onbe.drivers.sponsors.protocol",
+)  # fmt: skip
+
+
+REACHED_BY = (
+    "mcp", "starlette", "fastapi", "uvicorn", "httpx2", "httpx", "typer", "rich",
+    "rift.wire", "rift.app", "rift.cli", "onbe.wire", "onbe.app", "onbe.cli",
+)  # fmt: skip
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
@@ -51,8 +62,8 @@ def begins(name: str, roots: tuple[str, ...]) -> bool:
 
 def parts_of(source: Source, part: str) -> bool:
     """Whether a file is the `part` (as `decide`) of a noun."""
-    _, *rest = source.name.split(".")
-    return len(rest) == 2 and rest[0] in nouns() and rest[1] == part
+    product, *rest = source.name.split(".")
+    return len(rest) == 2 and rest[0] in nouns(product) and rest[1] == part
 
 
 def test_time_and_chance_come_from_outside() -> None:
@@ -92,7 +103,7 @@ def test_sql_stands_in_the_database_rooms_alone() -> None:
 
 def test_a_decision_is_made_of_plain_values() -> None:
     wrong = []
-    for source in modules("rift"):
+    for source in modules(*PRODUCTS):
         if not parts_of(source, "decide") and not parts_of(source, "model") and not parts_of(source, "refusals"):
             continue
         for name in source.imports:
@@ -111,7 +122,7 @@ def test_a_decision_is_made_of_plain_values() -> None:
 def test_a_store_never_commits_nor_opens_a_transaction() -> None:
     wrong = [
         f"{source.place}:{node.lineno} calls .{node.func.attr}(); whoever opened the transaction ends it"
-        for source in modules("rift")
+        for source in modules(*PRODUCTS)
         if parts_of(source, "store")
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
@@ -122,14 +133,14 @@ def test_a_store_never_commits_nor_opens_a_transaction() -> None:
 
 def test_a_noun_leaves_the_stores_of_other_nouns_alone() -> None:
     wrong = []
-    for source in modules("rift"):
+    for source in modules(*PRODUCTS):
         room = source.name.split(".")[1:2]
         for name in source.imports:
             _, *rest = name.split(".")
             if (
-                name.startswith("rift.")
+                name.startswith(f"{source.package}.")
                 and len(rest) > 1
-                and rest[0] in nouns()
+                and rest[0] in nouns(source.package)
                 and rest[1] == "store"
                 and [rest[0]] != room
             ):
@@ -140,8 +151,8 @@ def test_a_noun_leaves_the_stores_of_other_nouns_alone() -> None:
 def test_concrete_drivers_are_chosen_by_the_app_alone() -> None:
     wrong = [
         f"{source.place} imports {name}; only app.py knows which driver it is"
-        for source in modules("rift")
-        if not source.name.startswith(("rift.drivers", "rift.app", "rift.cli"))
+        for source in modules(*PRODUCTS)
+        if not source.name.startswith(tuple(f"{one}.{room}" for one in PRODUCTS for room in ("drivers", "app", "cli")))
         for name in source.imports
         if matches(name, CONCRETE_DRIVERS) and not begins(name, PROTOCOLS)
     ]
@@ -150,9 +161,10 @@ def test_concrete_drivers_are_chosen_by_the_app_alone() -> None:
 
 def test_a_noun_folder_holds_the_five_files_and_its_jobs() -> None:
     wrong = [
-        path.relative_to(PACKAGES["rift"]).as_posix()
-        for noun in nouns()
-        for path in (PACKAGES["rift"] / "rift" / noun).iterdir()
+        path.relative_to(PACKAGES[product]).as_posix()
+        for product in PRODUCTS
+        for noun in nouns(product)
+        for path in (PACKAGES[product] / product / noun).iterdir()
         if path.name not in NOUN_FILES and path.name != "__pycache__"
     ]
     assert not wrong, "\n".join(wrong)
@@ -161,13 +173,10 @@ def test_a_noun_folder_holds_the_five_files_and_its_jobs() -> None:
 def test_nouns_know_nothing_of_how_they_are_reached() -> None:
     wrong = [
         f"{source.place} imports {name}"
-        for source in modules("rift")
-        if source.name.split(".")[1:2] and source.name.split(".")[1] in nouns()
+        for source in modules(*PRODUCTS)
+        if source.name.split(".")[1:2] and source.name.split(".")[1] in nouns(source.package)
         for name in source.imports
-        if begins(
-            name,
-            ("mcp", "starlette", "uvicorn", "httpx2", "httpx", "typer", "rich", "rift.wire", "rift.app", "rift.cli"),
-        )
+        if begins(name, REACHED_BY)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -187,12 +196,12 @@ def test_keel_knows_neither_half() -> None:
         f"{source.place} imports {name}"
         for source in modules("keel")
         for name in source.imports
-        if begins(name, ("rift", "rift_agent", "onbe"))
+        if begins(name, ("rift", "rift_agent", "onbe", "onbe_client"))
     ]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("package", ["rift", "rift_agent"])
+@pytest.mark.parametrize("package", ["rift", "rift_agent", "onbe", "onbe_client"])
 def test_the_kit_of_tests_is_used_by_tests_alone(package: str) -> None:
     assert [
         source.place for source in modules(package) for name in source.imports if begins(name, ("keel.testing",))

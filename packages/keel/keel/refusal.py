@@ -61,11 +61,13 @@ class Refusal:
     facts: Mapping[str, object]
     mends: tuple[Mend, ...]
     note: str | None = None
+    pattern: str = field(default="", repr=False)
+    """The catalogue's sentence, with the places of its facts."""
 
     @property
     def sentence(self) -> str:
         """The catalogue's sentence with this refusal's facts in it."""
-        return CATALOGUE[self.code].sentence.format_map(dict(self.facts))
+        return self.pattern.format_map(dict(self.facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +88,20 @@ class Kind:
             raise TypeError(f"{self.code} takes the facts {sorted(self.facts)}, got {sorted(facts)}")
         if not mends:
             raise TypeError(f"{self.code} needs at least one mend")
-        return Refusal(self.code, facts, mends, note)
+        return Refusal(self.code, facts, mends, note, self.sentence)
 
 
 CATALOGUE: dict[str, Kind] = {}
-"""Every kind of refusal there is, by code. Filled when the nouns' `refusals.py` are imported."""
+"""Every kind of refusal of Rift's, by code. Filled when the nouns' `refusals.py` are imported."""
 
 
-def kind(code: str, sentence: str) -> Kind:
-    """Declare a kind of refusal. `sentence` is a format string over named facts. Raises on a code used twice."""
-    if code in CATALOGUE:
+def kind(code: str, sentence: str, catalogue: dict[str, Kind] = CATALOGUE) -> Kind:
+    """Declare a kind of refusal in a catalogue, each product's its own. `sentence` is a format string over named facts.
+
+    Raises ValueError on a code used twice in it.
+    """
+    if code in catalogue:
         raise ValueError(f"the refusal code {code} is declared twice")
     entry = Kind(code, sentence)
-    CATALOGUE[code] = entry
+    catalogue[code] = entry
     return entry

@@ -48,7 +48,7 @@ class Section(BaseModel):
 
 
 class Settings(Section):
-    """All settings of one product: its fields are sections."""
+    """All settings of one product: its fields are sections, or settings without one (`Product:Name`)."""
 
     product: ClassVar[str]
 
@@ -112,8 +112,8 @@ class Row:
 def table(kind: type[Settings]) -> list[Row]:
     """Every setting of a product, in the order declared."""
     return [
-        Row(":".join((kind.product, to_pascal(section), to_pascal(name))), render(info.default), info.description or "")
-        for section, name, info in _fields(kind)
+        Row(":".join((kind.product, *map(to_pascal, path))), render(info.default), info.description or "")
+        for path, info in _fields(kind)
     ]
 
 
@@ -139,14 +139,15 @@ def _iso(value: timedelta) -> str:
     return f"P{date}" + (f"T{time}" if time else "") if date or time else "PT0S"
 
 
-def _fields(kind: type[Settings]) -> Iterator[tuple[str, str, Any]]:
-    """Section, name and declaration of each setting."""
+def _fields(kind: type[Settings]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Path (section and name, or a name alone) and declaration of each setting."""
     for section, outer in kind.model_fields.items():
         inner = outer.annotation
         if not (isinstance(inner, type) and issubclass(inner, Section)):
-            raise TypeError(f"{kind.__name__}.{section} is not a Section")
+            yield (section,), outer
+            continue
         for name, info in inner.model_fields.items():
-            yield section, name, info
+            yield (section, name), info
 
 
 def _plain(name: str) -> str:
@@ -161,23 +162,24 @@ class _Reading:
     """What was found so far: raw values by section and name, and what is wrong with the names."""
 
     kind: type[Settings]
-    values: dict[str, dict[str, object]] = field(default_factory=dict)
-    origins: dict[tuple[str, str], str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[tuple[str, ...], tuple[str, object]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
 
     def take(self, path: Sequence[str], value: object, origin: str) -> None:
         """Note a value for the setting that `path` names, or the error that there is none."""
         plain = tuple(_plain(part) for part in path)
-        known = {(_plain(section), _plain(name)): (section, name) for section, name, _ in _fields(self.kind)}
+        known = {tuple(map(_plain, found)): found for found, _ in _fields(self.kind)}
         if plain not in known:
             self.errors.append(self._unknown(path, origin))
             return
-        section, name = known[plain[0], plain[1]]
-        before = self.values.get(section, {}).get(name)
-        if self.origins.get((section, name)) == "environment" == origin and before != value:
-            self.errors.append(f"{self.name(section, name)} is set twice in the environment, to different values")
-        self.values.setdefault(section, {})[name] = value
-        self.origins[section, name] = origin
+        *section, name = known[plain]
+        before = self.origins.get(known[plain])
+        if before and before[0] == "environment" == origin and before[1] != value:
+            self.errors.append(f"{self.name(*section, name)} is set twice in the environment, to different values")
+        within = self.values.setdefault(section[0], {}) if section else self.values
+        within[name] = value
+        self.origins[known[plain]] = (origin, value)
 
     def _unknown(self, path: Sequence[str], origin: str) -> str:
         given = ":".join((self.kind.product, *(to_pascal(part) if "_" in part else part for part in path)))

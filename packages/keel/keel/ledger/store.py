@@ -18,8 +18,8 @@ _ROWS = """
 _CHECKPOINTS = """
     SELECT number, at, first, last, root, previous, settled, key, signature FROM ledger_checkpoints
 """
-SEALING = 7_433_001
-"""The advisory lock of whoever makes a checkpoint or changes the key."""
+SEALING = 7_433
+"""The class of the advisory lock of whoever makes a checkpoint or changes the key; each schema's ledger has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Filter:
     task: str | None = None
     box: str | None = None
     actor: str | None = None
+    via: str | None = None
     action: str | None = None
     outcome: str | None = None
     since: datetime | None = None
@@ -52,9 +53,11 @@ class Filter:
 async def lock(tx: Tx, *, wait: bool = False) -> bool:
     """Be the only one who makes a checkpoint, until this transaction ends. False when another one is."""
     if wait:
-        await tx.run("SELECT pg_advisory_xact_lock(%(key)s)", {"key": SEALING})
+        await tx.run("SELECT pg_advisory_xact_lock(%(key)s, 'ledger'::regclass::oid::int)", {"key": SEALING})
         return True
-    row = await tx.row("SELECT pg_try_advisory_xact_lock(%(key)s) AS mine", {"key": SEALING})
+    row = await tx.row(
+        "SELECT pg_try_advisory_xact_lock(%(key)s, 'ledger'::regclass::oid::int) AS mine", {"key": SEALING}
+    )
     return row is not None and bool(row["mine"])
 
 
@@ -241,7 +244,7 @@ async def page(tx: Tx, wanted: Filter) -> list[Row]:
     """Records, the newest first, found by an index and never by counting through what comes before."""
     conditions: list[LiteralString] = []
     params: dict[str, Any] = {
-        "task": wanted.task, "box": wanted.box, "actor": wanted.actor, "action": wanted.action,
+        "task": wanted.task, "box": wanted.box, "actor": wanted.actor, "via": wanted.via, "action": wanted.action,
         "outcome": wanted.outcome, "since": wanted.since, "until": wanted.until, "limit": wanted.limit,
     }  # fmt: skip
     if wanted.task is not None:
@@ -250,6 +253,8 @@ async def page(tx: Tx, wanted: Filter) -> list[Row]:
         conditions.append("box = %(box)s")
     if wanted.actor is not None:
         conditions.append("actor = %(actor)s")
+    if wanted.via is not None:
+        conditions.append("via = %(via)s")
     if wanted.action is not None:
         conditions.append("action = %(action)s")
     if wanted.outcome == "refused":

@@ -46,7 +46,7 @@ class FreshDatabase:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The run's Postgres, with the migrated template in it."""
+    """A Postgres of the run, with the migrated template in it: one for each product."""
 
     postgres: EmbeddedPostgres
     admin: psycopg.Connection[tuple[object, ...]]
@@ -75,8 +75,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     for folder in _runs().iterdir():
         if folder.name == str(os.getpid()) or not _alive(folder.name):
-            with suppress(OSError):
-                EmbeddedPostgres(folder, durable=False).remove()
+            for home in folder.iterdir() if folder.is_dir() else ():
+                with suppress(OSError):
+                    EmbeddedPostgres(home, durable=False).remove()
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -114,34 +115,52 @@ def migrate_database() -> Migrate:
     return lambda url: None
 
 
-@pytest.fixture(scope="session")
-def cluster(migrate_database: Migrate) -> Iterator[Cluster]:
-    """The run's Postgres; whichever worker comes first starts it and migrates the template."""
+@contextmanager
+def cluster_of(product: str, migrate: Migrate) -> Iterator[Cluster]:
+    """The run's Postgres of a product; whichever worker comes first starts it and migrates the template."""
     folder = Path(os.environ[_RUN])
     with suppress(FileExistsError):
         folder.mkdir(mode=0o711)
         folder.chmod(0o711)
-    postgres = EmbeddedPostgres(folder, durable=False)
-    with _locked(folder / "lock"):
+    home = folder / product
+    with suppress(FileExistsError):
+        home.mkdir(mode=0o711)
+        home.chmod(0o711)
+    postgres = EmbeddedPostgres(home, name=product, durable=False)
+    with _locked(home / "lock"):
         postgres.start()
         admin = psycopg.connect(postgres.url(SUPERUSER, "postgres"), autocommit=True)
         made = Cluster(postgres, admin)
-        if not (folder / "migrated").exists():
+        if not (home / "migrated").exists():
             made.drop(_TEMPLATE)
             made.create(_TEMPLATE, "template0")
-            migrate_database(postgres.url(postgres.owner, _TEMPLATE))
-            (folder / "migrated").touch()
+            migrate(postgres.url(postgres.owner, _TEMPLATE))
+            (home / "migrated").touch()
     with admin:
+        yield made
+
+
+@contextmanager
+def fresh_database(cluster: Cluster) -> Iterator[FreshDatabase]:
+    """A database of one test's own, migrated and empty; gone after the block."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    fresh = cluster.create(name)
+    yield fresh
+    cluster.drop(name)
+
+
+@pytest.fixture(scope="session")
+def cluster(migrate_database: Migrate) -> Iterator[Cluster]:
+    """The run's Postgres with the project's own schema."""
+    with cluster_of("rift", migrate_database) as made:
         yield made
 
 
 @pytest.fixture
 def database(cluster: Cluster) -> Iterator[FreshDatabase]:
     """A database of this test's own, migrated and empty; gone after it."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    fresh = cluster.create(name)
-    yield fresh
-    cluster.drop(name)
+    with fresh_database(cluster) as fresh:
+        yield fresh
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""`onbe`: the command line. Every command has a help with an example."""

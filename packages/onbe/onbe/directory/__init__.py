@@ -1,0 +1,1 @@
+"""Agents that may ask, and the people they act for."""

@@ -1,0 +1,50 @@
+"""Agents and sponsors, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An agent that may ask for tokens. Source: seed 002, Two clocks, not one; the admin API."""
+
+    agent_id: str
+    display_name: str
+    allowed_scopes: tuple[str, ...]
+    allowed_audiences: tuple[str, ...]
+    max_task_ttl: timedelta | None
+    """None: the server's default at the time of the exchange."""
+    max_token_ttl: timedelta | None
+    max_delegation_depth: int
+    high_risk_audiences: tuple[str, ...]
+    jwks_uri: str | None
+    jwks: Mapping[str, Any] | None
+    """Exactly one of the two is there."""
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+    tasks_ended_at: datetime | None = None
+    """When all its tasks were last ended at once: an exchange that began before gets none."""
+
+    def __post_init__(self) -> None:
+        for name in ("allowed_scopes", "allowed_audiences", "high_risk_audiences"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sponsor:
+    """A person for whom agents act, by the key that the identity provider knows them by."""
+
+    key: str
+    blocks: Mapping[str, Any]
+    """By the source that placed it (`admin`): `{"at": instant, "reason": text}`. One that is there blocks."""
+    tasks_ended_at: datetime | None = None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether anybody has blocked them."""
+        return bool(self.blocks)

@@ -1,0 +1,1 @@
+"""What is outside: keys that sign, keys that others publish, the directory of people."""

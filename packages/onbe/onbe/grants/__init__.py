@@ -1,0 +1,1 @@
+"""Exchange and refresh: how a task begins, and how its grant keeps it alive."""

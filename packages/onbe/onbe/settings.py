@@ -1,0 +1,243 @@
+"""Onbe's settings. `onbe settings` prints them; `keel.settings` says how they are spelled and read."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from keel.settings import Duration, Section, Settings, Words
+from onbe.names import ADMIN_KEY_LENGTH, PORT
+
+NO_TIME = timedelta(0)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine, for any resolver."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _url(value: str) -> str:
+    should = "an address like https://id.example.com/realms/main, without user, query or fragment"
+    try:
+        url = urlsplit(value.strip())
+        host, _ = url.hostname, url.port
+    except ValueError:
+        raise ValueError(should) from None
+    if not host or url.query or url.fragment or url.username or url.password or url.scheme not in ("http", "https"):
+        raise ValueError(should)
+    return value.strip().rstrip("/")
+
+
+def _database_url(value: str) -> str:
+    if urlsplit(value).scheme not in ("postgres", "postgresql"):
+        raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
+    return value
+
+
+def _admin_keys(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(re.fullmatch(rf"[!-~]{{{ADMIN_KEY_LENGTH},200}}", key) and "," not in key for key in value):
+        raise ValueError(f"keys of at least {ADMIN_KEY_LENGTH} printable characters, drawn by chance, no comma in them")
+    if len(value) > 2:
+        raise ValueError("one key, or two while one replaces the other")
+    return value
+
+
+def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ipaddress.ip_network(network)) for network in value)
+    except ValueError:
+        raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
+
+
+def _collector(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+        raise ValueError("the address of a collector, as http://127.0.0.1:4318")
+    return value.strip()
+
+
+Url = Annotated[str, AfterValidator(_url)]
+DatabaseUrl = Annotated[str, AfterValidator(_database_url)]
+
+
+class ServerSettings(Section):
+    port: int = Field(default=PORT, ge=1, le=65535, description="The port that the server listens on.")
+    host: str = Field(default="127.0.0.1", min_length=1, description="The address that the server listens on.")
+    public_url: Url | None = Field(
+        default=None, description="The issuer: the address that agents use, where it is not http://HOST:PORT."
+    )
+    connections: int = Field(
+        default=4096, ge=16, description="The most connections open at once, as far as the limit of open files allows."
+    )
+    trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
+        default=(), description="Networks of proxies whose X-Forwarded-For is believed."
+    )
+
+
+class DevelopmentSettings(Section):
+    enabled: bool = Field(
+        default=False,
+        description="A start to try Onbe with: makes its own keys, and an issuer with one person. Loopback alone.",
+    )
+
+
+class DatabaseSettings(Section):
+    url: DatabaseUrl | None = Field(
+        default=None, repr=False, description="The Postgres database; without it, the embedded one in the data folder."
+    )
+    owner_url: DatabaseUrl | None = Field(
+        default=None, repr=False,
+        description="The same database under the role that owns it, for migrations alone; without it, Url's own role.",
+    )  # fmt: skip
+
+
+class KeySettings(Section):
+    files: Words = Field(
+        default=(), description="PEM files of the ES256 keys that sign tokens; without them, those in the data folder."
+    )
+    pem: str | None = Field(default=None, repr=False, description="The keys themselves, as PEM, instead of files.")
+    active: str | None = Field(default=None, description="The key id that signs, where there are several keys.")
+
+
+class TokenSettings(Section):
+    default_task_ttl: Duration = Field(
+        default=timedelta(minutes=30), gt=NO_TIME, description="How long a task lives, where its agent names nothing."
+    )
+    default_token_ttl: Duration = Field(
+        default=timedelta(minutes=5), gt=NO_TIME, description="How long a token lives, where its agent names nothing."
+    )
+
+
+class AgentSettings(Section):
+    min_task_ttl: Duration = Field(
+        default=timedelta(minutes=1), gt=NO_TIME, description="The shortest max_task_ttl that a registration may have."
+    )
+    max_task_ttl: Duration = Field(
+        default=timedelta(days=1), gt=NO_TIME, description="The longest max_task_ttl that a registration may have."
+    )
+    min_token_ttl: Duration = Field(
+        default=timedelta(seconds=30), gt=NO_TIME,
+        description="The shortest max_token_ttl that a registration may have.",
+    )  # fmt: skip
+    max_token_ttl: Duration = Field(
+        default=timedelta(hours=1), gt=NO_TIME, description="The longest max_token_ttl that a registration may have."
+    )
+
+
+class SubjectSettings(Section):
+    issuer: Url | None = Field(default=None, description="The identity provider whose tokens say who a person is.")
+    jwks_uri: Url | None = Field(
+        default=None, description="Where its keys are; without it, as its OpenID discovery document says."
+    )
+    audiences: Words = Field(default=(), description="The audiences of which a subject token must have one.")
+    types: Words = Field(default=(), description="The `typ` values that a subject token may have; any without.")
+    claim: str = Field(default="sub", min_length=1, description="The claim that names the person in the directory.")
+
+
+class SponsorCheckSettings(Section):
+    provider: Literal["keycloak", "scim"] | None = Field(
+        default=None, description="How it is asked whether a person is still active; needed outside development."
+    )
+    url: Url | None = Field(default=None, description="Keycloak's address, or the base of the SCIM service.")
+    realm: str | None = Field(default=None, description="Keycloak's realm.")
+    client_id: str | None = Field(default=None, description="The client that may read Keycloak's users.")
+    client_secret: str | None = Field(default=None, repr=False, description="That client's secret.")
+    token: str | None = Field(default=None, repr=False, description="The bearer token for the SCIM service.")
+    timeout: Duration = Field(default=timedelta(seconds=3), gt=NO_TIME, description="How long an answer is waited for.")
+
+
+class AdminSettings(Section):
+    keys: Annotated[Words, AfterValidator(_admin_keys)] = Field(
+        default=(), repr=False, description="The bearer key of the admin API, or two while one replaces the other."
+    )
+
+
+class LedgerSettings(Section):
+    seal_every: Duration = Field(
+        default=timedelta(minutes=1), gt=NO_TIME, description="How often what was recorded is sealed."
+    )
+
+
+class LimitSettings(Section):
+    per_source: int = Field(default=1200, ge=1, description="The most requests a minute from one source address.")
+    waiting: int = Field(default=256, ge=1, description="The most requests of one kind that wait; more are sent away.")
+
+
+class LogSettings(Section):
+    format: Literal["auto", "console", "json"] = Field(
+        default="auto",
+        description="How log lines look: `console`, `json`, or `auto`, which is JSON but on a terminal.",
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning", description="From which level on lines are written; `onbe -v` means info."
+    )
+
+
+class TelemetrySettings(Section):
+    otlp_endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+        default=None,
+        description="Where traces go: an OpenTelemetry collector, as http://127.0.0.1:4318 (OTLP over HTTP).",
+    )
+
+
+class OnbeSettings(Settings):
+    """All of Onbe's settings. `OnbeSettings()` is the defaults; `keel.settings.load` reads them."""
+
+    product: ClassVar[str] = "Onbe"
+
+    server: ServerSettings = ServerSettings()
+    development: DevelopmentSettings = DevelopmentSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    keys: KeySettings = KeySettings()
+    tokens: TokenSettings = TokenSettings()
+    agents: AgentSettings = AgentSettings()
+    subjects: SubjectSettings = SubjectSettings()
+    sponsor_check: SponsorCheckSettings = SponsorCheckSettings()
+    admin: AdminSettings = AdminSettings()
+    ledger: LedgerSettings = LedgerSettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    allow_insecure_http: bool = Field(
+        default=False, description="Let addresses of others be http:// also where they are not this machine's."
+    )
+
+    @property
+    def issuer(self) -> str:
+        """Onbe's own name in tokens: the address that agents use, without a slash at its end."""
+        host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
+        return self.server.public_url or f"http://{host}:{self.server.port}"
+
+    def contradictions(self) -> Iterator[str]:
+        agents, tokens = self.agents, self.tokens
+        if self.database.owner_url and not self.database.url:
+            yield "Onbe:Database:OwnerUrl goes with Onbe:Database:Url: the embedded database has its own roles"
+        for what in ("task", "token"):
+            least, most = getattr(agents, f"min_{what}_ttl"), getattr(agents, f"max_{what}_ttl")
+            default, name = getattr(tokens, f"default_{what}_ttl"), what.capitalize()
+            if least > most:
+                yield f"Onbe:Agents:Min{name}Ttl should be at most Onbe:Agents:Max{name}Ttl"
+            elif not least <= default <= most:
+                yield f"Onbe:Tokens:Default{name}Ttl should be from Onbe:Agents:Min{name}Ttl to Max{name}Ttl"
+        if not self.allow_insecure_http:
+            for name, value in (
+                ("Server:PublicUrl", self.server.public_url),
+                ("Subjects:Issuer", self.subjects.issuer),
+                ("Subjects:JwksUri", self.subjects.jwks_uri),
+                ("SponsorCheck:Url", self.sponsor_check.url),
+            ):
+                if value and urlsplit(value).scheme == "http" and not is_loopback(urlsplit(value).hostname or ""):
+                    yield f"Onbe:{name} should be https, unless Onbe:AllowInsecureHttp is true"
+        if self.development.enabled and not is_loopback(urlsplit(self.issuer).hostname or ""):
+            yield "Onbe:Development:Enabled is for this machine alone, and Onbe:Server:PublicUrl or Host is another's"

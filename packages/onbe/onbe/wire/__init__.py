@@ -1,0 +1,1 @@
+"""HTTP: parse, authenticate, one action, render."""

@@ -1,0 +1,1 @@
+"""The endpoints of OAuth: token, revoke, introspect, discovery."""
