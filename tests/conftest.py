@@ -120,7 +120,7 @@ def onbe_cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def onbe_database(onbe_cluster: Cluster) -> Iterator[FreshDatabase]:
     """A database of this test's own with Onbe's schema in it; its addresses look names up there."""
-    from keel.testing.plugin import fresh_database
+    from keel.testing.plugin import FreshDatabase, fresh_database
 
     in_schema: Callable[[str], str] = importlib.import_module("onbe.migrations").in_schema
     with fresh_database(onbe_cluster) as fresh:
