@@ -42,7 +42,8 @@ NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py",
 CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*", "onbe.drivers.*.*")
 PROTOCOLS = (
     "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.forge.protocol",
-    "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol", "onbe.drivers.sponsors.protocol",
+    "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
+    "onbe.drivers.sponsors.protocol",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from keel.clock import Clock
 from keel.db import Database
 from keel.ids import Ids
+from onbe.drivers.development.protocol import DevelopmentIssuer
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.protocol import SponsorDirectory
@@ -27,3 +28,5 @@ class Deps:
     settings: OnbeSettings
     data: Path
     """The data folder: signing keys, the ledger's keys."""
+    development: DevelopmentIssuer | None = None
+    """The issuer to try Onbe with; None outside development."""

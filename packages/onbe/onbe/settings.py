@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
+from pydantic.alias_generators import to_pascal
 
 from keel.settings import Duration, Section, Settings, Words
 from onbe.names import ADMIN_KEY_LENGTH, PORT
@@ -154,6 +155,9 @@ class SponsorCheckSettings(Section):
     client_id: str | None = Field(default=None, description="The client that may read Keycloak's users.")
     client_secret: str | None = Field(default=None, repr=False, description="That client's secret.")
     token: str | None = Field(default=None, repr=False, description="The bearer token for the SCIM service.")
+    lookup: Literal["id", "externalId", "userName"] = Field(
+        default="id", description="Which SCIM attribute of a person the subject token's claim is."
+    )
     timeout: Duration = Field(default=timedelta(seconds=3), gt=NO_TIME, description="How long an answer is waited for.")
 
 
@@ -219,6 +223,28 @@ class OnbeSettings(Settings):
         host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
         return self.server.public_url or f"http://{host}:{self.server.port}"
 
+    @property
+    def develops(self) -> bool:
+        """Whether the development issuer is the one that is trusted: it is on, and no other is named."""
+        return self.development.enabled and self.subjects.issuer is None
+
+    @property
+    def subject_issuer(self) -> str | None:
+        """Who says who a person is: `iss` of the subject tokens that are taken. None: none are."""
+        return f"{self.issuer}/development" if self.develops else self.subjects.issuer
+
+    @property
+    def subject_audiences(self) -> tuple[str, ...]:
+        """Of these a subject token's `aud` must have one."""
+        return self.subjects.audiences or ((self.issuer,) if self.develops else ())
+
+    def missing(self) -> Iterator[str]:
+        """Sentences for what a server cannot start without, and other commands can."""
+        if self.sponsor_check.provider is None and not self.development.enabled:
+            yield "Onbe:SponsorCheck:Provider should be keycloak or scim: no task begins without asking for its person"
+        if self.subject_issuer is None:
+            yield "Onbe:Subjects:Issuer should be the identity provider whose tokens say who a person is"
+
     def contradictions(self) -> Iterator[str]:
         agents, tokens = self.agents, self.tokens
         if self.database.owner_url and not self.database.url:
@@ -239,5 +265,19 @@ class OnbeSettings(Settings):
             ):
                 if value and urlsplit(value).scheme == "http" and not is_loopback(urlsplit(value).hostname or ""):
                     yield f"Onbe:{name} should be https, unless Onbe:AllowInsecureHttp is true"
-        if self.development.enabled and not is_loopback(urlsplit(self.issuer).hostname or ""):
+        yield from _of_people(self)
+        if self.development.enabled and not all(
+            is_loopback(host) for host in (urlsplit(self.issuer).hostname or "", self.server.host)
+        ):
             yield "Onbe:Development:Enabled is for this machine alone, and Onbe:Server:PublicUrl or Host is another's"
+
+
+def _of_people(settings: OnbeSettings) -> Iterator[str]:
+    """What does not go together about the identity provider and its directory."""
+    check = settings.sponsor_check
+    needs = {"keycloak": ("url", "realm", "client_id", "client_secret"), "scim": ("url", "token"), None: ()}
+    for name in needs[check.provider]:
+        if not getattr(check, name):
+            yield f"Onbe:SponsorCheck:{to_pascal(name)} is needed where Onbe:SponsorCheck:Provider is {check.provider}"
+    if settings.subjects.issuer and not settings.subjects.audiences:
+        yield "Onbe:Subjects:Audiences is needed with Onbe:Subjects:Issuer: a token made for others is none for Onbe"

@@ -13,9 +13,18 @@ class CannotAnswer(Exception):
     """The directory gave no answer that can be relied on: never a yes. The text is for a log; no secret is in it."""
 
 
+class Unreachable(CannotAnswer):
+    """The directory itself failed, and not what it holds about one person: five in a row are why it is left alone."""
+
+    def __init__(self, text: str, *, anyone: bool = False) -> None:
+        super().__init__(text)
+        self.anyone = anyone
+        """Whether it failed before a person was named: no connection, no credential."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the directory said, and when it was asked."""
+    """What the directory said, and when it was asked: the instant before the question was sent."""
 
     state: State
     at: datetime

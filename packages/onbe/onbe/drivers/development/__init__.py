@@ -1,0 +1,1 @@
+"""The development issuer: an identity provider with one person, inside the process, to try Onbe with."""
