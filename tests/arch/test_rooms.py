@@ -32,7 +32,7 @@ PURE = {
     "operator", "re", "string", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
 PURE_OURS = (
-    "keel.refusal", "keel.ids", "keel.sizes", "rift.names", "rift.times", "rift.secrecy",
+    "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "rift.names", "rift.times", "rift.secrecy",
     "rift.*.model", "rift.*.refusals", "rift.*.decide",
     "onbe.names", "onbe.catalogue", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rift.secrecy import masked
+from keel.secrecy import masked
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,16 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from rift.wire.connections import Bounds, bounded
+from keel.web.connections import Bounds, bounded
+from rift.wire.mcp.guard import too_many
 
 
 @asynccontextmanager
 async def served(app: ASGIApp, bounds: Bounds = Bounds()) -> AsyncIterator[str]:  # noqa: B008 - it is frozen
     """Serve an application while the block lasts. Yields its address, as `http://127.0.0.1:41234`."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=bounded(bounds), log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, http=bounded(bounds, too_many(bounds.connections)), log_level="warning", lifespan="on",
+                            timeout_graceful_shutdown=1)  # fmt: skip
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started and not running.done():

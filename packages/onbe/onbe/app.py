@@ -1,4 +1,7 @@
-"""The composition: everything concrete is chosen here, and nowhere else."""
+"""The composition: everything concrete is chosen here, and nowhere else.
+
+`connect` opens what every program needs, `work` is the background side; `serving.py` is the HTTP side.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ from pathlib import Path
 from keel.clock import SystemClock
 from keel.db import Database
 from keel.ids import SystemIds
+from keel.ticking import Tick, tick_on
+from onbe import meters
 from onbe.deps import Deps
+from onbe.drivers.keys.away import NoKeys
 from onbe.drivers.keys.protocol import PublishedKeys
+from onbe.drivers.signing.away import NoSigning
 from onbe.drivers.signing.protocol import Signing
+from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.protocol import SponsorDirectory
 from onbe.settings import OnbeSettings
 
@@ -22,22 +30,33 @@ async def connect(
     data: Path,
     url: str,
     *,
-    signing: Signing,
-    keys: PublishedKeys,
-    sponsors: SponsorDirectory,
+    signing: Signing | None = None,
+    keys: PublishedKeys | None = None,
+    sponsors: SponsorDirectory | None = None,
 ) -> AsyncIterator[Deps]:
     """Everything a program of Onbe needs, for the length of the block.
 
-    `url` is the database's, under the runtime role and in Onbe's schema.
+    `url` is the database's, under the runtime role and in Onbe's schema. The drivers are those of the settings, unless
+    others are given.
     """
     async with Database(url) as db:
         yield Deps(
             clock=SystemClock(),
             ids=SystemIds(),
             db=db,
-            signing=signing,
-            keys=keys,
-            sponsors=sponsors,
+            signing=signing or NoSigning(),
+            keys=keys or NoKeys(),
+            sponsors=sponsors or NoDirectory(),
             settings=settings,
             data=data,
         )
+
+
+def ticks(deps: Deps) -> list[Tick[Deps]]:
+    """The background work: each by name, every so many seconds. Any number of replicas may do it at once."""
+    return []
+
+
+async def work(deps: Deps) -> None:
+    """Do background work until cancelled: what fails is logged, and tried again at its next time."""
+    await tick_on(ticks(deps), deps, lambda name, outcome: meters.TICKS.labels(name, outcome).inc())

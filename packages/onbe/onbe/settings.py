@@ -244,6 +244,8 @@ class OnbeSettings(Settings):
             yield "Onbe:SponsorCheck:Provider should be keycloak or scim: no task begins without asking for its person"
         if self.subject_issuer is None:
             yield "Onbe:Subjects:Issuer should be the identity provider whose tokens say who a person is"
+        elif not self.subject_audiences:
+            yield "Onbe:Subjects:Audiences should name who the tokens are for: without it, any application's would do"
 
     def contradictions(self) -> Iterator[str]:
         agents, tokens = self.agents, self.tokens

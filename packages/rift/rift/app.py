@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
@@ -16,6 +15,7 @@ import structlog
 from keel import ledger
 from keel.clock import SystemClock
 from keel.db import Database
+from keel.ending import end, on_signals
 from keel.ids import SystemIds
 from keel.jobs import Jobs
 from keel.signals import Signals
@@ -132,28 +132,3 @@ async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> 
     waiting = asyncio.create_task(stop.wait())
     await asyncio.wait([background, waiting], return_when=asyncio.FIRST_COMPLETED)
     await end(background)
-
-
-async def end(task: asyncio.Task[None] | None) -> None:
-    """Cancel it, and raise what it died of by itself."""
-    if task is None:
-        return
-    if task.done():
-        task.result()
-        return
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
-def on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first SIGINT or SIGTERM; a second one ends the process as if nobody listened."""
-    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-
-    def heard() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-        stop()
-
-    for number in numbers:
-        loop.add_signal_handler(number, heard)

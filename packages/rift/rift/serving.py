@@ -7,41 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
-import structlog
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from keel.web import serving
+from keel.web.serving import most_connections, server
 from rift import app, audit
-from rift.app import address, end, on_signals, work
+from rift.app import address, work
 from rift.deps import Deps
 from rift.people import actions as people
 from rift.telemetry import telling
 from rift.wire.agent.routes import routes as agent_routes
-from rift.wire.connections import Bounds, bounded
 from rift.wire.health import health_routes
-from rift.wire.mcp.guard import Guard, mcp_routes
+from rift.wire.mcp.guard import Guard, mcp_routes, too_many
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.server import McpServer
 from rift.wire.mcp.tools import TOOLS
-from rift.wire.observed import Observed, fault
-
-log = structlog.get_logger()
-
-FILES_KEPT = 1024
-"""How many open files the server may need beside its connections: agents, the database, its own."""
-GRACE_SECONDS = 2
-"""How long a stopping server waits for calls that are being answered."""
+from rift.wire.observed import observed, on_fault
 
 
 def web(deps: Deps) -> ASGIApp:
@@ -73,7 +64,7 @@ def web(deps: Deps) -> ASGIApp:
             yield
 
     inside = Starlette(
-        exception_handlers={Exception: fault},
+        exception_handlers={Exception: on_fault},
         routes=[
             *mcp_routes(guard),
             *agent_routes(deps),
@@ -83,38 +74,7 @@ def web(deps: Deps) -> ASGIApp:
         ],
         lifespan=lifespan,
     )
-    return Observed(inside, clock=deps.clock, ids=deps.ids)
-
-
-class Server(uvicorn.Server):
-    """uvicorn, with its signals left to us, and with a word when it is up."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own; then `up` is set."""
-        await super().startup(sockets)
-        self.up.set()
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Signals are heard by `serve`."""
-        yield
-
-
-def most_connections(wanted: int) -> int:
-    """As many connections as are wanted and as there may be open files, whose limit is raised as far as that needs."""
-    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + FILES_KEPT
-    if files != resource.RLIM_INFINITY and files < needed:
-        files = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
-        if files < needed:
-            log.warning("server.few_files", connections=files * 3 // 4, wanted=wanted, files=files)
-            return files * 3 // 4
-    return wanted
+    return observed(inside, deps.clock, deps.ids)
 
 
 async def serve(
@@ -144,50 +104,23 @@ async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> 
             await app.work_until_signal(deps, ending)
             return
         listening = held.enter_context(socket.create_server(("127.0.0.1", port)))
-        inside = Starlette(exception_handlers={Exception: fault}, routes=health_routes(deps))
-        server = Server(_config(Observed(inside, clock=deps.clock, ids=deps.ids), 64))
-        answering = asyncio.create_task(server.serve(sockets=[listening]), name="health")
+        inside = Starlette(exception_handlers={Exception: on_fault}, routes=health_routes(deps))
+        small = server(observed(inside, deps.clock, deps.ids), 64)
+        answering = asyncio.create_task(small.serve(sockets=[listening]), name="health")
         try:
             await app.work_until_signal(deps, ending)
         finally:
-            server.should_exit = True
+            small.should_exit = True
             await answering
-
-
-def _config(application: ASGIApp, connections: int) -> uvicorn.Config:
-    return uvicorn.Config(
-        application,
-        http=bounded(Bounds(connections=connections)),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        timeout_keep_alive=65,
-    )
 
 
 async def _serve(
     deps: Deps, sockets: list[socket.socket], ready: Callable[[], None], ending: asyncio.Event, *, with_work: bool
 ) -> None:
-    server = Server(_config(web(deps), most_connections(deps.settings.server.connections)))
     background = asyncio.create_task(work(deps), name="work") if with_work else None
-    serving = asyncio.create_task(server.serve(sockets=sockets), name="serve")
-
-    def stop() -> None:
-        deps.signals.close()  # calls that wait answer with what there is
-        server.should_exit = True
-
-    on_signals(stop)
-    told = asyncio.create_task(ending.wait())
-    try:
-        await asyncio.wait([serving, asyncio.create_task(server.up.wait())], return_when=asyncio.FIRST_COMPLETED)
-        if server.started:
-            ready()
-        watched = [task for task in (serving, background, told) if task]
-        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-        stop()
-        await serving
-    finally:
-        told.cancel()
-        await end(background)
+    most = most_connections(deps.settings.server.connections)
+    # Calls that wait answer with what there is, once no more are taken.
+    await serving.serve(
+        server(web(deps), most, too_many(most)), sockets, ready, ending,
+        background=background, stopping=deps.signals.close,
+    )  # fmt: skip

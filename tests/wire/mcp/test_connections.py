@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from tests.wire.serving import served
 
 from keel.testing.waiting import eventually
-from rift.wire.connections import EXCESS, Bounds
+from keel.web.connections import EXCESS, Bounds
 
 BOUNDS = Bounds(
     connections=8, head_bytes=8192, headers=20, head_seconds=0.6, body_seconds=0.6, body_rate=64 * 1024, pipelined=3,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pwd
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import platformdirs
 import typer
 
+from keel.holding import hold, holder, stranger
 from keel.postgres import EmbeddedPostgres, PostgresError
 from keel.refusal import Ask, Call, Refusal
-from rift.cli.holding import hold, holder
 from rift.people.model import OPERATOR
 
 if TYPE_CHECKING:  # what only some commands need is imported by them, so that `rift --help` is quick
@@ -153,7 +152,8 @@ def find(data: Path | None, *, make: bool = True) -> Place:
         settings = load(RiftSettings, dict(os.environ), folder / "rift.toml")
     except SettingsError as error:
         fail(str(error))
-    _be_the_owner(folder)
+    if owner := stranger(folder / "rift.lock"):
+        fail(f"the Rift on {folder} is {owner}'s. Run this as {owner}; --data DIR names another.")
     if not make:
         return Place(folder, settings)
     try:
@@ -161,18 +161,6 @@ def find(data: Path | None, *, make: bool = True) -> Place:
     except OSError as error:
         fail(f"the data folder {folder} cannot be made: {error.strerror}. --data DIR names another.")
     return Place(folder, settings)
-
-
-def _be_the_owner(folder: Path) -> None:
-    """Exit when another user's Rift is there: even root would leave files that its owner cannot change."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        owner = (folder / "rift.lock").stat().st_uid
-        if owner != os.geteuid():
-            try:
-                name = pwd.getpwuid(owner).pw_name
-            except KeyError:
-                name = f"user {owner}"
-            fail(f"the Rift on {folder} is {name}'s. Run this as {name}; --data DIR names another.")
 
 
 def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> Result:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keel.secrecy import masked
 from rift.demo.checks import Wrong, expect
 from rift.demo.client import Agent, Said
 from rift.deps import Deps
 from rift.repos.model import Repo
-from rift.secrecy import masked
 
 FIELDS = frozenset({"status", "reason", "command", "exit", "output", "next_offset", "size"})
 """What each command's structured answer has (contract: Boxes)."""

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from keel.refusal import Refusal
+from keel.secrecy import masked
 from rift.demo.checks import Wrong
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
@@ -15,7 +16,6 @@ from rift.people import actions as people
 from rift.repos import actions as repos
 from rift.repos.decide import main_of, url_of
 from rift.repos.model import Repo
-from rift.secrecy import masked
 
 SAMPLE = "sample/hello"
 OWNER = "demo"

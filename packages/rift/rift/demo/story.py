@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from rich.console import Console
 
 from keel.refusal import Refusal
+from keel.secrecy import masked
 from rift.demo import handing, keeping, source, taking
 from rift.demo.checks import Wrong
 from rift.demo.client import UP, Agent, connected, reason_of
@@ -15,7 +16,6 @@ from rift.demo.scene import Scene, Step
 from rift.demo.terminal import Telling
 from rift.deps import Deps
 from rift.people import actions as people
-from rift.secrecy import masked
 
 ADA = "Ada's agent"
 SECOND = "Ada's second agent"

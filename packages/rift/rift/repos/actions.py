@@ -13,6 +13,7 @@ from pathlib import Path
 from keel import jobs
 from keel.db import Tx
 from keel.refusal import Call, Refusal
+from keel.secrecy import masked
 from rift.audit import Act, SystemAct, audited, refuse
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
@@ -49,7 +50,6 @@ from rift.repos.model import (
     WatchedHead,
     WhoAmI,
 )
-from rift.secrecy import masked
 
 LOOK_FOR = timedelta(seconds=20)
 """Who reads an origin has it to itself for so long, and says again and again that it still does."""

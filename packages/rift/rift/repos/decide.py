@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from keel.secrecy import masked
 from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import OPERATOR, Member, Membership
 from rift.repos import refusals
 from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
-from rift.secrecy import masked
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""

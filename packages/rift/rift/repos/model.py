@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal
 
 from keel.refusal import Call, Mend
+from keel.secrecy import USERINFO
 from rift.people.model import Member, Membership
-from rift.secrecy import USERINFO
 
 Heads = Mapping[str, str]
 """Branches by their short name (`main`) with the full hash of their newest commit."""

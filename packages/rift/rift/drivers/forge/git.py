@@ -8,9 +8,9 @@ import re
 import shutil
 from contextlib import suppress
 
+from keel.secrecy import masked
 from keel.sizes import MIB
 from rift.drivers.forge.protocol import ForgeError
-from rift.secrecy import masked
 
 #: The transports a repository's address may name. `ext` and other helpers run commands, so they are not among them.
 TRANSPORTS = "file:git:http:https:ssh"

@@ -7,11 +7,11 @@ import re
 import shutil
 from pathlib import Path
 
+from keel.secrecy import masked
 from rift.drivers.boxes.protocol import outside_transactions
 from rift.drivers.forge.git import git
 from rift.drivers.forge.protocol import ForgeError
 from rift.drivers.locks import locked
-from rift.secrecy import masked
 
 HEADS = "refs/heads/"
 PINS = "refs/rift/boxes/"

@@ -215,6 +215,12 @@ def error_response(
     return Response(json.dumps(body), status, headers, "application/json")
 
 
+def too_many(most: int) -> ASGIApp:
+    """The answer on a connection beyond the most that may be open at once."""
+    message = f"This Rift has {most} connections open, the most at once (Rift:Server:Connections)."
+    return error_response(503, message, {"Retry-After": "5", "Connection": "close"}, code=UNAVAILABLE)
+
+
 def _header(scope: Scope, name: bytes) -> str | None:
     """A header's value; "" when it is there more than once, so that no two readers take different ones."""
     values = [value for key, value in scope["headers"] if key == name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,3 +41,19 @@ def holder(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         pass
     return None
+
+
+def stranger(path: Path) -> str | None:
+    """Whose the file of a lock is, where that is not who runs this: even root would leave files that its owner cannot
+    change. None where it is ours, or not there.
+    """
+    try:
+        owner = path.stat().st_uid
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if owner == os.geteuid():
+        return None
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return f"user {owner}"

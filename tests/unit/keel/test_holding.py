@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rift.cli.holding import hold, holder
+from keel.holding import hold, holder
 
 
 def test_a_lock_tells_who_holds_it_while_they_do(tmp_path: Path) -> None:

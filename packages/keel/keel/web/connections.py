@@ -15,12 +15,13 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Literal, cast
 
 import structlog
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from keel.sizes import KIB
-from rift.wire.mcp.guard import error_response
 
 log = structlog.get_logger()
 
@@ -59,6 +60,8 @@ class Connection(HttpToolsProtocol):
     bounds: ClassVar[Bounds]
     counted: ClassVar[Counter[bool]]
     """How many are open: over TCP (True), over a Unix socket (False)."""
+    full: ClassVar[ASGIApp]
+    """What answers on a connection that is one too many."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
         elif over > 0:
             log.warning("http.too_many_connections", most=self.bounds.connections)
-            self.app = self._full
+            self.app = type(self).full
         self._begin("head", self.bounds.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -257,13 +260,21 @@ class Connection(HttpToolsProtocol):
         """What is closed with an answer that nobody reads stays open as long as the client likes, if nobody ends it."""
         self.loop.call_later(self.bounds.linger_seconds, self.transport.abort)
 
-    async def _full(self, scope: Any, receive: Any, send: Any) -> None:
-        most = self.bounds.connections
-        message = f"This Rift has {most} connections open, the most at once (Rift:Server:Connections)."
-        answer = error_response(503, message, {"Retry-After": "5", "Connection": "close"}, code=-32603)
-        await answer(scope, receive, send)
+
+async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer on a connection that is one too many, where a server has no words of its own for it."""
+    answer = JSONResponse(
+        {"error": "This server has as many connections open as it may."},
+        503,
+        {"Retry-After": "5", "Connection": "close"},
+    )
+    await answer(scope, receive, send)
 
 
-def bounded(bounds: Bounds) -> type[Connection]:
-    """The kind of connection for one server: its own count, within these bounds. For `uvicorn.Config(http=…)`."""
-    return type("BoundedConnection", (Connection,), {"bounds": bounds, "counted": Counter[bool]()})
+def bounded(bounds: Bounds, full: ASGIApp = busy) -> type[Connection]:
+    """The kind of connection for one server: its own count, within these bounds. For `uvicorn.Config(http=…)`.
+
+    `full` answers whoever is one too many.
+    """
+    kept = {"bounds": bounds, "counted": Counter[bool](), "full": staticmethod(full)}
+    return type("BoundedConnection", (Connection,), kept)

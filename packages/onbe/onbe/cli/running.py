@@ -1,0 +1,101 @@
+"""The bodies of the commands that run an Onbe; `system.py` holds their words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from keel.ids import SystemIds
+from keel.postgres import PostgresError
+from onbe import app
+from onbe.cli.place import Place, fail, loop, note, prepare
+
+BACKLOG = 2048
+"""How many connections may wait to be taken."""
+LOOK_SECONDS = 1.0
+"""How often a server looks whether our own database still runs."""
+
+
+def serve(place: Place) -> int:
+    """Serve until a signal. The exit code."""
+    lacks = list(place.settings.missing())
+    if lacks:
+        fail("\n".join([*lacks, f"`{place.spelled('serve --development')}` tries Onbe without any of it."]))
+    # The port first: where it is taken, nothing was made yet.
+    with place.held(url=place.settings.issuer), _listening(place) as listening:
+        start(place)
+        return loop(_serve(with_admin_key(place), [listening]))
+
+
+async def _serve(place: Place, sockets: list[socket.socket]) -> int:
+    from onbe import serving
+
+    async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
+        keeping = asyncio.create_task(keep_database(place), name="database")
+        try:
+            await serving.serve(deps, sockets, lambda: _say_ready(place))
+        finally:
+            keeping.cancel()
+    return 0
+
+
+def start(place: Place) -> None:
+    """Have the database running, at the newest step of its schema."""
+    place.start_database()
+    prepare(place)
+
+
+async def keep_database(place: Place) -> None:
+    """Start our own database again when it ends under us, as when the kernel is short of memory."""
+    while place.postgres is not None:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            if not await asyncio.to_thread(place.postgres.running):
+                await asyncio.to_thread(place.postgres.start)
+                note("onbe: the database had ended and runs again")
+        except PostgresError as error:
+            note(f"onbe: {error}")
+
+
+def with_admin_key(place: Place) -> Place:
+    """The place with a key for its admin API: in development, one that is made at the first start and kept."""
+    if place.settings.admin.keys or not place.settings.development.enabled:
+        return place
+    try:
+        descriptor = os.open(place.admin_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        key = place.admin_key.read_text("utf-8").strip()
+    else:
+        key = SystemIds().token()
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{key}\n")
+    if not key:
+        fail(f"{place.admin_key} is empty; remove it, and the next start makes a key")
+    admin = place.settings.admin.model_copy(update={"keys": (key,)})
+    return Place(place.data, place.settings.model_copy(update={"admin": admin}))
+
+
+def _say_ready(place: Place) -> None:
+    lines = [f"Onbe serves at {place.settings.issuer}"]
+    if place.settings.development.enabled:
+        lines[0] += " in development, for this machine alone"
+        if place.admin_key.exists():
+            lines.append(f"  the admin API's key: {place.admin_key}")
+    print("\n".join(lines), flush=True)
+
+
+@contextmanager
+def _listening(place: Place) -> Iterator[socket.socket]:
+    """The port, taken at once: what comes early waits."""
+    server = place.settings.server
+    with socket.socket(socket.AF_INET6 if ":" in server.host else socket.AF_INET) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((server.host, server.port))
+            listening.listen(BACKLOG)
+        except OSError as error:
+            fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
+        yield listening

@@ -1,0 +1,79 @@
+"""The words of the commands that run an Onbe: serve, migrate, doctor, settings.
+
+What each needs is imported when it runs, so that `onbe --help` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from onbe.cli.place import DataOption, JsonOption, find, on
+
+PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
+HostOption = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
+DevelopmentOption = Annotated[
+    bool, typer.Option("--development", help="A start to try Onbe with, for this machine alone.")
+]
+
+
+def serve(
+    data: DataOption = None, port: PortOption = None, host: HostOption = None, development: DevelopmentOption = False
+) -> None:
+    """Serve.
+
+    The token endpoint, the admin API, and the upkeep behind them. With --development it makes its own keys, and an
+    issuer with one person to try it with.
+
+    Example: onbe serve --development --data ~/onbe
+    """
+    from onbe.cli import running
+
+    raise typer.Exit(running.serve(on(find(data, development=development), host, port)))
+
+
+def migrate(data: DataOption = None) -> None:
+    """Bring the database up to date.
+
+    That is to the newest step of its schema. Doing it again changes nothing.
+
+    Example: onbe migrate
+    """
+    from onbe.cli import running
+    from onbe.migrations import HEAD
+
+    running.start(find(data))
+    print(f"The database is at step {HEAD}.")
+
+
+def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Check what Onbe needs.
+
+    One line a check; what is wrong is named with what mends it, and the exit code is 1. A server may be running or not.
+
+    Example: onbe doctor
+    """
+    raise typer.Exit(0)
+
+
+def settings(as_json: JsonOption = False) -> None:
+    """Print every setting.
+
+    With its default and what it is for. In the environment the colons are double underscores, as in
+    Onbe__Server__Port=7500; a file onbe.toml in the data folder can hold them too.
+
+    Example: onbe settings --json
+    """
+    from keel.settings import table
+    from onbe.settings import OnbeSettings
+
+    rows = table(OnbeSettings)
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        print(f"{row.name:<{width}}  {row.default:<10}  {row.what}")
