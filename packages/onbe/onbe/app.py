@@ -18,6 +18,7 @@ from onbe.deps import Deps
 from onbe.drivers.keys.away import NoKeys
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.away import NoSigning
+from onbe.drivers.signing.local import LocalSigning
 from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.protocol import SponsorDirectory
@@ -37,19 +38,26 @@ async def connect(
     """Everything a program of Onbe needs, for the length of the block.
 
     `url` is the database's, under the runtime role and in Onbe's schema. The drivers are those of the settings, unless
-    others are given.
+    others are given. Raises KeyTrouble where there is no key to sign with.
     """
+    clock = SystemClock()
+    signing = signing or LocalSigning(settings, data, clock)
     async with Database(url) as db:
         yield Deps(
-            clock=SystemClock(),
+            clock=clock,
             ids=SystemIds(),
             db=db,
-            signing=signing or NoSigning(),
+            signing=signing,
             keys=keys or NoKeys(),
             sponsors=sponsors or NoDirectory(),
             settings=settings,
             data=data,
         )
+
+
+def no_signing() -> Signing:
+    """For a program that issues nothing, and so needs no key."""
+    return NoSigning()
 
 
 def ticks(deps: Deps) -> list[Tick[Deps]]:

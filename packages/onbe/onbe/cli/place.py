@@ -171,7 +171,8 @@ def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> 
         prepare(place)
 
         async def run() -> Result:
-            async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
+            signing = app.no_signing()
+            async with app.connect(place.settings, place.data, place.url("runtime"), signing=signing) as deps:
                 return await act(deps)
 
         return loop(run())

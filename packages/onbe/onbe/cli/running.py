@@ -12,6 +12,7 @@ from keel.ids import SystemIds
 from keel.postgres import PostgresError
 from onbe import app
 from onbe.cli.place import Place, fail, loop, note, prepare
+from onbe.drivers.signing.ring import KeyTrouble
 
 BACKLOG = 2048
 """How many connections may wait to be taken."""
@@ -27,7 +28,10 @@ def serve(place: Place) -> int:
     # The port first: where it is taken, nothing was made yet.
     with place.held(url=place.settings.issuer), _listening(place) as listening:
         start(place)
-        return loop(_serve(with_admin_key(place), [listening]))
+        try:
+            return loop(_serve(with_admin_key(place), [listening]))
+        except KeyTrouble as trouble:
+            fail(str(trouble))
 
 
 async def _serve(place: Place, sockets: list[socket.socket]) -> int:
