@@ -6,7 +6,7 @@ How a decision stands in the ledger's columns: `actor` is the sponsor, `via` the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -58,6 +58,12 @@ async def note(
     """Record one more thing in a transaction that is open."""
     row = Row(action, deps.clock.monotonic(), sponsor, agent, task, outcome, dict(facts or {}))
     await ledger.append(tx, _record(deps, row))
+
+
+async def note_all(tx: Tx, deps: Deps, rows: Sequence[Row]) -> None:
+    """Record many things in a transaction that is open, in their order."""
+    if rows:
+        await ledger.append_all(tx, [_record(deps, row) for row in rows])
 
 
 def _record(deps: Deps, row: Row) -> ledger.Record:

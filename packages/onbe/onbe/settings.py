@@ -136,6 +136,13 @@ class AgentSettings(Section):
     )
 
 
+class TaskSettings(Section):
+    keep_ended: Duration = Field(
+        default=timedelta(days=30), ge=timedelta(hours=1),
+        description="How long a task that ended stays stored; an agent with stored tasks cannot be deleted.",
+    )  # fmt: skip
+
+
 class SubjectSettings(Section):
     issuer: Url | None = Field(default=None, description="The identity provider whose tokens say who a person is.")
     jwks_uri: Url | None = Field(
@@ -206,6 +213,7 @@ class OnbeSettings(Settings):
     keys: KeySettings = KeySettings()
     tokens: TokenSettings = TokenSettings()
     agents: AgentSettings = AgentSettings()
+    tasks: TaskSettings = TaskSettings()
     subjects: SubjectSettings = SubjectSettings()
     sponsor_check: SponsorCheckSettings = SponsorCheckSettings()
     admin: AdminSettings = AdminSettings()

@@ -12,6 +12,6 @@ verify      everything recomputed from the rows, and what is wrong named
 store       the SQL of reading and sealing
 """
 
-from keel.ledger.append import Record, append, have_months
+from keel.ledger.append import Record, append, append_all, have_months
 
-__all__ = ["Record", "append", "have_months"]
+__all__ = ["Record", "append", "append_all", "have_months"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from keel.db import Json, Tx
 
@@ -65,31 +66,39 @@ async def have_months(tx: Tx, now: datetime) -> None:
 
 async def append(tx: Tx, record: Record) -> None:
     """Write one record, and its text beside it."""
-    text = None if record.text is None else _UNSTORABLE.sub("\ufffd", record.text)
-    hashed = None if text is None else text_hash(record.salt, text)
-    await tx.run(
-        """
-        WITH row AS (
-            INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_us, arguments, text_sha256)
-            VALUES (%(at)s, %(actor)s, %(via)s, %(action)s, %(task)s, %(box)s, %(outcome)s, %(duration)s, %(arguments)s,
-                    %(hashed)s)
-            RETURNING seq, at
-        )
-        INSERT INTO ledger_texts (seq, at, salt, text)
-        SELECT seq, at, %(salt)s, %(text)s FROM row WHERE %(text)s::text IS NOT NULL
-        """,
-        {
-            "at": record.at,
-            "actor": record.actor,
-            "via": record.via,
-            "action": record.action,
-            "task": record.task,
-            "box": record.box,
-            "outcome": record.outcome,
-            "duration": round(record.duration_ms * 1000),
-            "arguments": Json(storable(record.arguments)),
-            "hashed": hashed,
-            "salt": record.salt,
-            "text": text,
-        },
+    await tx.run(_APPEND, _params(record))
+
+
+async def append_all(tx: Tx, records: Sequence[Record]) -> None:
+    """Write many records, in their order, without waiting for each."""
+    await tx.many(_APPEND, [_params(record) for record in records])
+
+
+_APPEND: Final = """
+    WITH row AS (
+        INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_us, arguments, text_sha256)
+        VALUES (%(at)s, %(actor)s, %(via)s, %(action)s, %(task)s, %(box)s, %(outcome)s, %(duration)s, %(arguments)s,
+                %(hashed)s)
+        RETURNING seq, at
     )
+    INSERT INTO ledger_texts (seq, at, salt, text)
+    SELECT seq, at, %(salt)s, %(text)s FROM row WHERE %(text)s::text IS NOT NULL
+"""
+
+
+def _params(record: Record) -> dict[str, object]:
+    text = None if record.text is None else _UNSTORABLE.sub("\ufffd", record.text)
+    return {
+        "at": record.at,
+        "actor": record.actor,
+        "via": record.via,
+        "action": record.action,
+        "task": record.task,
+        "box": record.box,
+        "outcome": record.outcome,
+        "duration": round(record.duration_ms * 1000),
+        "arguments": Json(storable(record.arguments)),
+        "hashed": None if text is None else text_hash(record.salt, text),
+        "salt": record.salt,
+        "text": text,
+    }

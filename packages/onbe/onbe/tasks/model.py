@@ -7,6 +7,11 @@ from datetime import datetime
 from typing import Literal
 
 End = Literal["expired", "revoked"]
+EndReason = Literal[
+    "revoked_by_agent", "task_killed", "agent_killed", "sponsor_killed", "sponsor_blocked", "parent_revoked"
+]
+"""Why a task was revoked: its agent's own wish; an administrator's, for one task, all of an agent or all of a person; a
+block of the person; the end of the task that it was delegated from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Task:
     ended_at: datetime | None = None
     end: End | None = None
     """How it ended; None while it lives, also when it has expired and no sweeper came by yet."""
-    end_reason: str | None = None
+    end_reason: EndReason | None = None
     """Why it was revoked; None for one that expired."""
 
     def __post_init__(self) -> None:

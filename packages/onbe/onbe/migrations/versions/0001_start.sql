@@ -50,7 +50,9 @@ CREATE INDEX tasks_agent ON tasks (agent) WHERE ended_at IS NULL;
 CREATE INDEX tasks_sponsor ON tasks (sponsor) WHERE ended_at IS NULL;
 CREATE INDEX tasks_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX tasks_open ON tasks (expires_at) WHERE ended_at IS NULL;
-CREATE INDEX tasks_of_agent ON tasks (agent);
+CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX tasks_of_agent ON tasks (agent, id);
+CREATE INDEX tasks_of_sponsor ON tasks (sponsor, id);
 
 -- Assertions that were used: each `jti` once, for each agent.
 CREATE TABLE assertions (
