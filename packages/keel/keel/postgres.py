@@ -5,6 +5,7 @@ found again by the next one. Where things are, for a data folder DATA:
 
     DATA/postgres/cluster/   Postgres' own files          DATA/postgres/log/   its log, one file a weekday
     DATA/postgres/run/       the socket                   DATA/postgres/lock   held while starting and stopping
+    DATA/postgres/run-NAME/  as root, the same socket for a tenant's guest
 
 As root Postgres refuses to run, so it runs as the system user `<name>-postgres`, made when absent. Where that user
 cannot pass DATA, `DATA/postgres` is a link to a folder below `/var/lib/<name>-postgres`; where it cannot read the
@@ -24,15 +25,14 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from keel.accounts import Account, AccountError, account
-from keel.postgres_host import PostgresError, installation, major, place_for
+from keel.postgres_host import PostgresError, Tenant, address, installation, major, place_for
 
-__all__ = ["SUPERUSER", "EmbeddedPostgres", "PostgresError"]
+__all__ = ["SUPERUSER", "EmbeddedPostgres", "PostgresError", "Tenant"]
 
 SUPERUSER = "postgres"
 _SOCKET = ".s.PGSQL.5432"
@@ -42,19 +42,28 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # looked for only: some contain
 
 
 class EmbeddedPostgres:
-    """One cluster in one data folder, with one database and its two roles.
+    """One cluster in one data folder, with one database and its two roles, and those of its tenants.
 
     `name` names the database, its roles `<name>_owner` (owns the database, migrates) and `<name>_runtime` (may do what
     migrations grant it), and, for root, the system user. `guest` is another system user that may connect, as the
-    runtime role alone; it counts for root only, as others have one user for all. `durable=False` trades safety on
-    power loss for speed: for tests alone.
+    runtime role alone; it counts for root only, as others have one user for all. `tenants` share the cluster, each with
+    a database of its own. `durable=False` trades safety on power loss for speed: for tests alone.
     """
 
-    def __init__(self, data: Path, *, name: str = "rift", guest: str | None = None, durable: bool = True) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        name: str = "rift",
+        guest: str | None = None,
+        durable: bool = True,
+        tenants: Sequence[Tenant] = (),
+    ) -> None:
         self.name = name
-        self.owner = f"{name}_owner"
-        self.runtime = f"{name}_runtime"
-        self._guest = guest if os.geteuid() == 0 else None
+        self._first = Tenant(name, guest)
+        self.owner, self.runtime = self._first.owner, self._first.runtime
+        self._guest = self._first.outsider
+        self._tenants = tuple(tenants)
         self._durable = durable
         self._link = data.absolute() / "postgres"
 
@@ -71,16 +80,31 @@ class EmbeddedPostgres:
     @property
     def socket_folder(self) -> Path:
         """Where the socket is: in the place or, as a socket's path is at most 107 bytes, in a short runtime folder."""
-        near = self.place / "run"
+        return self._socket_folder("")
+
+    def _socket_folder(self, of: str) -> Path:
+        near = self.place / f"run{of}"
         if len(os.fsencode(near / _SOCKET)) <= _SOCKET_PATH_LIMIT:
             return near
         mark = hashlib.sha256(os.fsencode(self.place)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"{self.name}-{os.geteuid()}-{mark}"
+        return Path(tempfile.gettempdir()) / f"{self.name}{of}-{os.geteuid()}-{mark}"
+
+    def _doors(self) -> list[tuple[Path, str | None]]:
+        """Each folder with a socket, and the guest it is for: the first is everybody's who may start the server."""
+        others = [(self._socket_folder(f"-{one.name}"), one.outsider) for one in self._tenants if one.outsider]
+        return [(self.socket_folder, self._guest), *others]
 
     def url(self, role: str | None = None, database: str | None = None) -> str:
         """The address for libpq and psycopg, for `role` (default: the runtime role) and `database` (default: ours)."""
-        host = quote(str(self.socket_folder), safe="")
-        return f"postgresql://{role or self.runtime}@/{database or self.name}?host={host}"
+        return address(role or self.runtime, database or self.name, self.socket_folder)
+
+    def tenant_urls(self, tenant: Tenant) -> dict[str, str]:
+        """A tenant's addresses: `owner`, for who may start the server, and `runtime`, which its guest may use too."""
+        door = self._socket_folder(f"-{tenant.name}") if tenant.outsider else self.socket_folder
+        return {
+            "owner": address(tenant.owner, tenant.name, self.socket_folder),
+            "runtime": address(tenant.runtime, tenant.name, door),
+        }
 
     def running(self) -> bool:
         """Whether a server of this cluster takes connections."""
@@ -94,19 +118,21 @@ class EmbeddedPostgres:
         if self.running() and self._admitted():
             return
         try:
-            self._start(account(f"{self.name}-postgres"), account(self._guest) if self._guest else None)
+            self._start(account(f"{self.name}-postgres"))
         except AccountError as error:
             raise PostgresError(str(error)) from error
 
-    def _start(self, who: Account, guest: Account | None) -> None:
+    def _start(self, who: Account) -> None:
         place = place_for(self._link, who)
         with self._locked(place):
-            if self.running():
-                self._admit(place, who, guest)
+            if self.running() and all((folder / _SOCKET).exists() for folder, _ in self._doors()):
+                self._admit(place, who)
                 return
+            self._end(place)  # one that an earlier version started opens no further door while it runs
             install = installation(place, who)
             who.folder(place / "log")
-            who.folder(self.socket_folder, group=guest.gid if guest else None)
+            for folder, guest in self._doors():
+                who.folder(folder, group=account(guest).gid if guest else None)
             if not (self.cluster / "PG_VERSION").exists():
                 self._initialize(place, install, who)
             have, want = (self.cluster / "PG_VERSION").read_text().strip(), major(install)
@@ -118,6 +144,7 @@ class EmbeddedPostgres:
             self._configure(place)
             self._clear_stale(place)
             self._launch(place, install, who)
+            self._house(place)
 
     def stop(self) -> None:
         """Have no server running: ends sessions, writes everything down. Harmless when none runs.
@@ -128,23 +155,27 @@ class EmbeddedPostgres:
             return
         place = self.place
         with self._locked(place):
-            pid = self._server()
-            if pid is None:
-                return
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)  # Postgres' fast shutdown
-            deadline = time.monotonic() + _START_SECONDS
-            while _alive(pid):
-                if time.monotonic() > deadline:
-                    raise PostgresError(f"Postgres (process {pid}) does not stop; its log is in {place / 'log'}")
-                time.sleep(0.01)
+            self._end(place)
+
+    def _end(self, place: Path) -> None:
+        pid = self._server()
+        if pid is None:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)  # Postgres' fast shutdown
+        deadline = time.monotonic() + _START_SECONDS
+        while _alive(pid):
+            if time.monotonic() > deadline:
+                raise PostgresError(f"Postgres (process {pid}) does not stop; its log is in {place / 'log'}")
+            time.sleep(0.01)
 
     def remove(self) -> None:
         """Stop the server and delete the cluster with everything in it."""
         self.stop()
         place = self.place
         if place.exists():
-            shutil.rmtree(self.socket_folder, ignore_errors=True)
+            for folder, _ in self._doors():
+                shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(place)
         if self._link.is_symlink():
             self._link.unlink()
@@ -189,9 +220,9 @@ class EmbeddedPostgres:
             "hba_file": str(place / "pg_hba.conf"),
             "ident_file": str(place / "pg_ident.conf"),
             "listen_addresses": "",
-            "unix_socket_directories": str(self.socket_folder),
+            "unix_socket_directories": ",".join(str(folder) for folder, _ in self._doors()),
             # The folder is the door: for its owner or, where there is a guest, for the guest's group too.
-            "unix_socket_permissions": "0777" if self._guest else "0700",
+            "unix_socket_permissions": "0777" if any(guest for _, guest in self._doors()) else "0700",
             "max_connections": "100",
             "shared_buffers": "64MB",
             "min_wal_size": "32MB",
@@ -224,27 +255,53 @@ class EmbeddedPostgres:
         ]
         _write(place / "postgresql.conf", "".join(lines))
         _write(place / "pg_hba.conf", "local all all peer map=ours\n")
-        _write(place / "pg_ident.conf", self._ident())
+        _write(place / "pg_ident.conf", "".join(self._ident()))
 
-    def _ident(self) -> str:
-        """Whoever may start it may be any of the roles, the guest the runtime role; the user it runs as may be none."""
+    def _ident(self) -> list[str]:
+        """Whoever may start it may be any of the roles, a guest its runtime role; the user it runs as may be none."""
         me = pwd.getpwuid(os.geteuid()).pw_name
-        lines = [f'ours "{me}" {role}\n' for role in (self.owner, self.runtime, SUPERUSER)]
-        return "".join([*lines, f'ours "{self._guest}" {self.runtime}\n'] if self._guest else lines)
+        lines = [f'ours "{me}" {SUPERUSER}\n', *self._first.ident(me)]
+        return [*lines, *(line for one in self._tenants for line in one.ident(me))]
 
     def _admitted(self) -> bool:
-        """Whether the running server knows its guest, if it has one: what `_admit` does last says that all is done."""
-        return self._guest is None or _text(self.place / "pg_ident.conf") == self._ident()
+        """Whether the running server knows all who may come: what `_admit` does last says that all is done."""
+        if self._guest is None and not self._tenants:
+            return True
+        known = _text(self.place / "pg_ident.conf").splitlines(keepends=True)
+        return set(self._ident()) <= set(known) and self._housed(self.place)
 
-    def _admit(self, place: Path, who: Account, guest: Account | None) -> None:
-        """Let the guest into a server that runs: one that an earlier version started knows of none."""
-        if guest is None or self._admitted():
+    def _admit(self, place: Path, who: Account) -> None:
+        """Let guests and tenants into a server that runs: one that an earlier version started knows of none."""
+        if self._admitted():
             return
-        who.folder(self.socket_folder, group=guest.gid)
-        who.give(self.socket_folder / _SOCKET, 0o777)
-        _write(place / "pg_ident.conf", self._ident())
+        for folder, guest in self._doors():
+            if guest:
+                who.folder(folder, group=account(guest).gid)
+                who.give(folder / _SOCKET, 0o777)
+        self._house(place)
+        _write(place / "pg_ident.conf", "".join(self._ident()))
         if (pid := self._server()) is not None:
-            os.kill(pid, signal.SIGHUP)  # it reads its files anew
+            os.kill(pid, signal.SIGHUP)  # it reads its files anew, in its own time
+        from keel.postgres_tenants import admits  # with psycopg, which no --help waits for
+
+        deadline = time.monotonic() + _START_SECONDS
+        while not all(admits(self.tenant_urls(one)["owner"]) for one in self._tenants):
+            if time.monotonic() > deadline:
+                raise PostgresError(f"Postgres does not read {place / 'pg_ident.conf'}; its log is in {place / 'log'}")
+            time.sleep(0.02)
+
+    def _housed(self, place: Path) -> bool:
+        return {one.name for one in self._tenants} <= set(_text(place / "tenants").split())
+
+    def _house(self, place: Path) -> None:
+        """Have every tenant's database and roles; that they were made is noted beside the cluster."""
+        if self._housed(place):
+            return
+        from keel.postgres_tenants import have  # with psycopg, which no --help waits for
+
+        have(self.url(SUPERUSER, "postgres"), self.name, self._tenants)
+        names = {one.name for one in self._tenants} | set(_text(place / "tenants").split())
+        _write(place / "tenants", "".join(f"{name}\n" for name in sorted(names)))
 
     def _launch(self, place: Path, install: Path, who: Account) -> None:
         """Start the server detached and wait until it takes connections or has given up."""

@@ -7,8 +7,10 @@ import os
 import shutil
 import stat
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import quote
 
 from keel.accounts import Account
 
@@ -17,6 +19,38 @@ _NEEDED = ("bin/postgres", "bin/initdb", "bin/pg_ctl", "lib", "share")
 
 class PostgresError(Exception):
     """The embedded Postgres could not do what was asked; the text says why and, where there is one, the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A database and its roles: `<name>_owner` (owns it, migrates) and `<name>_runtime` (may do what it is granted).
+
+    `guest` is a system user that may connect, as the runtime role alone; it counts for root only, as others have one
+    user for all.
+    """
+
+    name: str
+    guest: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """The role that owns the database."""
+        return f"{self.name}_owner"
+
+    @property
+    def runtime(self) -> str:
+        """The role of the running system."""
+        return f"{self.name}_runtime"
+
+    @property
+    def outsider(self) -> str | None:
+        """The guest, where there is a difference between it and us."""
+        return self.guest if os.geteuid() == 0 else None
+
+    def ident(self, me: str) -> list[str]:
+        """Lines of pg_ident.conf: whoever may start the server may be both roles, the guest the runtime role."""
+        ours = [f'ours "{me}" {role}\n' for role in (self.owner, self.runtime)]
+        return [*ours, f'ours "{self.outsider}" {self.runtime}\n'] if self.outsider else ours
 
 
 def place_for(link: Path, who: Account) -> Path:
@@ -102,3 +136,8 @@ def _open_to_all(folder: Path) -> None:
             path = Path(base) / name
             if not path.is_symlink():
                 path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+
+
+def address(role: str, database: str, folder: Path) -> str:
+    """The address of a database for libpq and psycopg, by the folder of the socket."""
+    return f"postgresql://{role}@/{database}?host={quote(str(folder), safe='')}"
