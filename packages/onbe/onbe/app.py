@@ -23,6 +23,7 @@ from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.protocol import SponsorDirectory
 from onbe.settings import OnbeSettings
+from onbe.tasks import jobs as task_jobs
 
 
 @asynccontextmanager
@@ -62,7 +63,7 @@ def no_signing() -> Signing:
 
 def ticks(deps: Deps) -> list[Tick[Deps]]:
     """The background work: each by name, every so many seconds. Any number of replicas may do it at once."""
-    return []
+    return [Tick("tasks", 5, task_jobs.tick)]
 
 
 async def work(deps: Deps) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any, LiteralString
 
+import psycopg
+
 from keel.db import Database
 from keel.ids import digest
-from keel.testing import FakeClock, FakeIds
+from keel.testing import FakeClock, FakeIds, eventually
 from onbe.deps import Deps
 from onbe.settings import OnbeSettings
 
@@ -88,6 +91,25 @@ class Rows:
         """The ledger's rows, those of some actions where any are named, in their order."""
         rows = await self.rows("SELECT * FROM ledger ORDER BY seq")
         return [row for row in rows if not actions or row["action"] in actions]
+
+    @asynccontextmanager
+    async def holding(self, sql: LiteralString, **values: object) -> AsyncIterator[None]:
+        """A transaction of somebody else's that has done one statement, and commits at the end of the block."""
+        async with await psycopg.AsyncConnection.connect(self.db.url) as connection:
+            await connection.execute(sql, values)
+            yield
+
+    async def waiting(self, count: int) -> None:
+        """Until that many connections wait for a lock."""
+
+        async def waits() -> bool:
+            (found,) = await self.rows(
+                "SELECT count(*) AS n FROM pg_stat_activity "
+                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            return bool(found["n"] == count)
+
+        await eventually(waits)
 
     def at(self, seconds: float) -> datetime:
         return START + timedelta(seconds=seconds)
