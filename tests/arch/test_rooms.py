@@ -33,9 +33,10 @@ PURE = {
     "operator", "re", "string", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
 PURE_OURS = (
-    "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "rift.names", "rift.times", "rift.secrecy",
+    "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "keel.durations", "rift.names", "rift.times",
+    "rift.secrecy",
     "rift.*.model", "rift.*.refusals", "rift.*.decide",
-    "onbe.names", "onbe.catalogue", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
+    "onbe.names", "onbe.catalogue", "onbe.keyset", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
 )  # fmt: skip
 
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}

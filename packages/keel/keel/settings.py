@@ -28,7 +28,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_pascal
 
-from keel import sizes
+from keel import durations, sizes
 
 __all__ = ["Bytes", "Duration", "Row", "Section", "Settings", "SettingsError", "Words", "load", "render", "table"]
 
@@ -61,19 +61,16 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 # How values are spelled
 
-_DURATION = re.compile(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?)", re.ASCII)
-
 
 def _duration(value: object) -> object:
     if not isinstance(value, str):
         if isinstance(value, timedelta):
             return value
         raise ValueError("a duration as in ISO 8601, for example PT30M or P1D")
-    match = _DURATION.fullmatch(value.strip().upper())
-    if match is None or not any(match.groups()):
+    duration = durations.read(value.strip().upper())
+    if duration is None:
         raise ValueError("a duration as in ISO 8601, for example PT30M or P1D")
-    weeks, days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return duration
 
 
 def _bytes(value: object) -> object:
@@ -122,21 +119,12 @@ def render(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, timedelta):
-        return _iso(value)
+        return durations.told(value)
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)
-
-
-def _iso(value: timedelta) -> str:
-    minutes, seconds = divmod(value.total_seconds(), 60)
-    days, rest = divmod(int(minutes), 24 * 60)
-    hours, left = divmod(rest, 60)
-    date = f"{days}D" if days else ""
-    time = "".join(f"{number:g}{unit}" for number, unit in ((hours, "H"), (left, "M"), (seconds, "S")) if number)
-    return f"P{date}" + (f"T{time}" if time else "") if date or time else "PT0S"
 
 
 def _fields(kind: type[Settings]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -22,6 +22,16 @@ BODY_BYTES = 64 * 1024
 """The most bytes of a form."""
 ADMIN_KEY_LENGTH = 32
 """The fewest characters of an admin key."""
+AGENT_ID = "[a-z0-9][a-z0-9._-]{0,63}"
+"""The grammar of an agent's id: safe in a path, a file's name and a log, and no two that differ in case alone."""
+RESERVED_IDS = ("admin", "cli", "sweeper")
+"""What else stands where a record names an agent."""
+DISPLAY_LENGTH = 100
+SCOPES_MOST, SCOPE_LENGTH = 100, 100
+AUDIENCES_MOST, URI_LENGTH = 100, 500
+KEYS_MOST, KID_LENGTH = 20, 256
+RSA_LEAST, RSA_MOST = 2048, 8192
+"""Bits of a modulus. More would be slow to verify with, and it is an agent who chooses."""
 DEPTH_LEAST, DEPTH_MOST = 1, 5
 """Bounds of a registration's max_delegation_depth; 1 is an agent that acts for a person, and for no other agent."""
 

@@ -5,7 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
+
+Http = Literal["no", "loopback", "any"]
+"""Where a jwks_uri may be http://, without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a registration is held inside, by the settings of the moment."""
+
+    min_task_ttl: timedelta
+    max_task_ttl: timedelta
+    min_token_ttl: timedelta
+    max_token_ttl: timedelta
+    http: Http = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One member of a registration that is not taken."""
+
+    pointer: str
+    """A JSON pointer as a URI fragment (RFC 6901, 6; RFC 9457, 3): `#/allowed_scopes/0`."""
+    detail: str
+    """What it should be. Nothing of the value stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +57,15 @@ class Registration:
     def __post_init__(self) -> None:
         for name in ("allowed_scopes", "allowed_audiences", "high_risk_audiences"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some registrations, in the order of their ids."""
+
+    agents: tuple[Registration, ...]
+    more: bool
+    """Whether others follow."""
 
 
 @dataclass(frozen=True, slots=True)

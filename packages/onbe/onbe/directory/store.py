@@ -2,11 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from typing import Any, LiteralString
 
 from keel.db import Json, Tx
-from onbe.directory.model import Sponsor
+from onbe.directory.model import Registration, Sponsor
+
+_SELECT: LiteralString = """
+    SELECT agent_id, display_name, allowed_scopes, allowed_audiences, max_task_ttl, max_token_ttl, max_delegation_depth,
+    high_risk_audiences, jwks_uri, jwks, enabled, created_at, updated_at, tasks_ended_at
+    FROM agents
+"""
+
+
+def _row(registration: Registration) -> Mapping[str, Any]:
+    row = asdict(registration)
+    for name in ("allowed_scopes", "allowed_audiences", "high_risk_audiences"):
+        row[name] = list(row[name])
+    row["jwks"] = None if registration.jwks is None else Json(registration.jwks)
+    return row
+
+
+async def agent(tx: Tx, agent_id: str) -> Registration | None:
+    """An agent by its id."""
+    return await tx.one(Registration, _SELECT + "WHERE agent_id = %(id)s", {"id": agent_id})
+
+
+async def locked(tx: Tx, agent_id: str) -> Registration | None:
+    """The same, and no one else changes it until the transaction ends; tasks may begin meanwhile."""
+    return await tx.one(
+        Registration,
+        _SELECT + "WHERE agent_id = %(id)s FOR NO KEY UPDATE",
+        {"id": agent_id},
+    )
+
+
+async def locked_to_go(tx: Tx, agent_id: str) -> Registration | None:
+    """The same, and no task of it begins either."""
+    return await tx.one(Registration, _SELECT + "WHERE agent_id = %(id)s FOR UPDATE", {"id": agent_id})
+
+
+async def page(tx: Tx, after: str, limit: int) -> list[Registration]:
+    """At most `limit` agents whose ids come behind `after`, in the order of their ids."""
+    return await tx.all(
+        Registration,
+        _SELECT + "WHERE agent_id > %(after)s ORDER BY agent_id LIMIT %(limit)s",
+        {"after": after, "limit": limit},
+    )
+
+
+async def insert(tx: Tx, registration: Registration) -> bool:
+    """Write a new agent. False where there is one of this id."""
+    written = await tx.run(
+        """
+        INSERT INTO agents (agent_id, display_name, allowed_scopes, allowed_audiences, max_task_ttl, max_token_ttl,
+                            max_delegation_depth, high_risk_audiences, jwks_uri, jwks, enabled, created_at, updated_at,
+                            tasks_ended_at)
+        VALUES (%(agent_id)s, %(display_name)s, %(allowed_scopes)s, %(allowed_audiences)s, %(max_task_ttl)s,
+                %(max_token_ttl)s, %(max_delegation_depth)s, %(high_risk_audiences)s, %(jwks_uri)s, %(jwks)s,
+                %(enabled)s, %(created_at)s, %(updated_at)s, %(tasks_ended_at)s)
+        ON CONFLICT DO NOTHING
+        """,
+        _row(registration),
+    )
+    return written == 1
+
+
+async def update(tx: Tx, registration: Registration) -> None:
+    """Write what a registration says now; when its tasks were last ended at once is not a member of it."""
+    await tx.run(
+        """
+        UPDATE agents SET display_name = %(display_name)s, allowed_scopes = %(allowed_scopes)s,
+            allowed_audiences = %(allowed_audiences)s, max_task_ttl = %(max_task_ttl)s,
+            max_token_ttl = %(max_token_ttl)s, max_delegation_depth = %(max_delegation_depth)s,
+            high_risk_audiences = %(high_risk_audiences)s, jwks_uri = %(jwks_uri)s, jwks = %(jwks)s,
+            enabled = %(enabled)s, updated_at = %(updated_at)s
+        WHERE agent_id = %(agent_id)s
+        """,
+        _row(registration),
+    )
+
+
+async def delete(tx: Tx, agent_id: str) -> None:
+    """Forget an agent."""
+    await tx.run("DELETE FROM agents WHERE agent_id = %(id)s", {"id": agent_id})
+
+
+async def count_tasks(tx: Tx, agent_id: str, most: int) -> int:
+    """How many tasks of an agent are stored, ended ones too; `most` + 1 where there are more."""
+    row = await tx.row(
+        "SELECT count(*) AS tasks FROM (SELECT FROM tasks WHERE agent = %(id)s LIMIT %(limit)s) AS some",
+        {"id": agent_id, "limit": most + 1},
+    )
+    return int(row["tasks"]) if row else 0
+
 
 # Fences and blocks ---------------------------------------------------------------------------------------------------
 # An exchange locks its agent's row and then its sponsor's in share mode; these take them for themselves. So of a switch

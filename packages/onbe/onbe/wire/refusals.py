@@ -16,6 +16,10 @@ too_large = reason("too_large", "The request's body is over {most} bytes.")
 admin_unconfigured = reason(
     "admin_unconfigured", "The admin API has no key: set Onbe:Admin:Keys to one of at least 32 characters."
 )
+path_unknown = reason("path_unknown", "There is nothing at this path.")
+method_unknown = reason("method_unknown", "This path does not take that method.")
+media_type_unknown = reason("media_type_unknown", "The body's Content-Type should be {supported}, not encoded.")
+too_slow = reason("too_slow", "The request's body took too long to come.")
 admin_key_wrong = reason("admin_key_wrong", "The bearer key is not the admin API's.")
 
 OAUTH: dict[str, tuple[int, str]] = {
@@ -70,7 +74,11 @@ OAUTH: dict[str, tuple[int, str]] = {
 
 ADMIN: dict[str, int] = {
     "malformed_request": 400,
+    "path_unknown": 404,
+    "method_unknown": 405,
+    "too_slow": 408,
     "too_large": 413,
+    "media_type_unknown": 415,
     "invalid_fields": 422,
     "admin_key_wrong": 401,
     "admin_unconfigured": 503,

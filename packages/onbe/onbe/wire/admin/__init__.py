@@ -1,1 +1,93 @@
-"""The admin API."""
+"""The admin API, below `/admin`: one application, behind one guard, with one OpenAPI document.
+
+A subject is a module with `router(deps)`, listed in `api`; its schemas go into `schemas`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+
+from keel.refusal import Stop
+from onbe import __doc__ as about
+from onbe.deps import Deps
+from onbe.wire import refusals
+from onbe.wire.admin import agents, answers
+from onbe.wire.admin.guard import Guard
+from onbe.wire.admin.schemas import SCHEMAS
+
+VERSION = "1"
+"""The version of this API, not of the program."""
+
+
+class AdminApi(FastAPI):
+    """FastAPI with our schemas in its document."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        if not self.openapi_schema:
+            made = super().openapi()
+            components = made.setdefault("components", {})
+            components["schemas"] = dict(sorted(SCHEMAS.items()))
+            components["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key of Onbe:Admin:Keys."}
+            }
+            made["security"] = [{"key": []}]
+        return super().openapi()
+
+
+def api(deps: Deps) -> FastAPI:
+    """The application, without its guard."""
+    app = AdminApi(
+        title="Onbe admin API",
+        version=VERSION,
+        description=about or "",
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        root_path_in_servers=False,
+        servers=[{"url": "/admin"}],
+        responses=answers.told(*answers.ALWAYS),
+        exception_handlers={
+            HTTPException: _http,
+            RequestValidationError: _parameters,
+            Exception: _fault,
+        },
+    )
+    app.include_router(agents.router(deps))
+    return app
+
+
+def routes(deps: Deps) -> list[BaseRoute]:
+    """Everything below `/admin`, behind the guard."""
+    return [Mount("/admin", app=Guard(api(deps), deps))]
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """What the framework itself answers: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return answers.refused(refusals.path_unknown(Stop()))
+    if error.status_code == 405:
+        said = answers.refused(refusals.method_unknown(Stop()))
+        said.headers.update(error.headers or {})
+        return said
+    return answers.refused(answers.malformed("The request cannot be read"))
+
+
+async def _parameters(request: Request, error: Exception) -> Response:
+    """Wrong parameters, each named with what it should be; none is repeated."""
+    assert isinstance(error, RequestValidationError)
+    told = "; ".join(f"the parameter {one['loc'][-1]}: {one['msg']}" for one in error.errors())
+    return answers.refused(answers.malformed(told[:1].upper() + told[1:]))
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    return answers.failed()
