@@ -11,7 +11,14 @@ from onbe.audit import Row, recorded
 from onbe.deps import Deps
 from onbe.directory import refusals, store
 from onbe.directory.decide import (
-    changes, decide_change, decide_delete, decide_lift, decide_new, is_id, recorded_form, unknown,
+    changes,
+    decide_change,
+    decide_delete,
+    decide_lift,
+    decide_new,
+    is_id,
+    recorded_form,
+    unknown,
 )  # fmt: skip
 from onbe.directory.model import Bounds, Page, Registration, Sponsor
 

@@ -93,7 +93,7 @@ async def delete(tx: Tx, agent_id: str) -> None:
 async def count_tasks(tx: Tx, agent_id: str, most: int) -> int:
     """How many tasks of an agent are stored, ended ones too; `most` + 1 where there are more."""
     row = await tx.row(
-        "SELECT count(*) AS tasks FROM (SELECT FROM tasks WHERE agent = %(id)s LIMIT %(limit)s) AS some",
+        "SELECT count(*) AS tasks FROM (SELECT FROM tasks WHERE agent = %(id)s LIMIT %(limit)s) AS found",
         {"id": agent_id, "limit": most + 1},
     )
     return int(row["tasks"]) if row else 0
