@@ -78,7 +78,7 @@ async def _ask(ask: Ask, http: httpx2.AsyncClient) -> Answer:
         try:
             _fit(response)
             body = bytearray()
-            async for piece in response.aiter_raw():
+            async for piece in response.aiter_bytes():
                 body += piece
                 if len(body) > BODY_BYTES:
                     raise _too_large(response.status_code)
@@ -120,7 +120,7 @@ def _ask_blocking(ask: Ask, http: httpx2.Client, world: World) -> Answer:
     try:
         _fit(response)
         body = bytearray()
-        for piece in response.iter_raw():
+        for piece in response.iter_bytes():
             body += piece
             if len(body) > BODY_BYTES:
                 raise _too_large(response.status_code)

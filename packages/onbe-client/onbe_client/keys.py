@@ -32,7 +32,7 @@ class _Registry(JWSRegistry):
 
 
 class AgentKey:
-    """A private key that signs: EC P-256 with ES256, RSA with PS256 (RS256 where its JWK says so), Ed25519 with EdDSA.
+    """A private key that signs: EC P-256 with ES256, RSA with RS256 (PS256 where its JWK says so), Ed25519 with EdDSA.
 
     The key id is the one given, else the JWK's own `kid`, else the RFC 7638 thumbprint. Raises Misconfigured, which
     repeats nothing of the key.
@@ -115,7 +115,7 @@ def _algorithm(key: Key, wanted: str | None) -> str:
     elif isinstance(key, RSAKey):
         if key.raw_value.key_size < RSA_BITS_LEAST:
             raise Misconfigured("key_weak", f"The RSA key has fewer than {RSA_BITS_LEAST} bits.")
-        able = ["PS256", "RS256"]
+        able = ["RS256", "PS256"]
     elif isinstance(key, OKPKey) and key.curve_name == "Ed25519":
         able = ["EdDSA"]
     else:
