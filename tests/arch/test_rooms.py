@@ -46,6 +46,7 @@ CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*", "onbe.driver
 PROTOCOLS = (
     "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.forge.protocol",
     "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
+    "onbe.drivers.sink.protocol",
     "onbe.drivers.sponsors.protocol",
 )  # fmt: skip
 

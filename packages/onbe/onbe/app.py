@@ -22,6 +22,7 @@ from onbe.drivers.signing.local import LocalSigning
 from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.protocol import SponsorDirectory
+from onbe.records import jobs as records
 from onbe.settings import OnbeSettings
 from onbe.tasks import jobs as task_jobs
 
@@ -63,7 +64,12 @@ def no_signing() -> Signing:
 
 def ticks(deps: Deps) -> list[Tick[Deps]]:
     """The background work: each by name, every so many seconds. Any number of replicas may do it at once."""
-    return [Tick("tasks", 5, task_jobs.tick)]
+    every = deps.settings.ledger.seal_every.total_seconds()
+    return [
+        Tick("records.seal", every, records.seal),
+        Tick("records.months", 3600, records.months),
+        Tick("tasks", 5, task_jobs.tick),
+    ]
 
 
 async def work(deps: Deps) -> None:

@@ -24,6 +24,8 @@ GRANT USAGE ON SCHEMA onbe TO onbe_runtime;
 GRANT SELECT, INSERT, UPDATE, DELETE ON agents, sponsors, tasks, assertions, revoked_tokens, strangers TO onbe_runtime;
 GRANT SELECT, INSERT ON ledger, ledger_leaves, ledger_keys, ledger_checkpoints TO onbe_runtime;
 GRANT SELECT, INSERT, DELETE ON ledger_texts TO onbe_runtime;
+GRANT SELECT ON ledger_archives TO onbe_runtime;
+GRANT SELECT, UPDATE ON ledger_sink TO onbe_runtime;
 GRANT SELECT ON alembic_version TO onbe_runtime;
 GRANT USAGE, SELECT ON SEQUENCE ledger_seq TO onbe_runtime;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA onbe FROM PUBLIC;

@@ -97,13 +97,23 @@ CREATE TABLE ledger (
     text_sha256 bytea,
     PRIMARY KEY (seq, at)
 ) PARTITION BY RANGE (at);
-CREATE INDEX ledger_at ON ledger (at, seq);
-CREATE INDEX ledger_actor ON ledger (actor, at, seq) WHERE actor IS NOT NULL;
-CREATE INDEX ledger_via ON ledger (via, at, seq) WHERE via IS NOT NULL;
-CREATE INDEX ledger_task ON ledger (task, at, seq) WHERE task IS NOT NULL;
-CREATE INDEX ledger_refused ON ledger (at, seq) WHERE outcome <> 'ok';
-CREATE INDEX ledger_refused_actor ON ledger (actor, at, seq) WHERE outcome <> 'ok';
-CREATE INDEX ledger_refused_via ON ledger (via, at, seq) WHERE outcome <> 'ok';
+-- A page of the audit is found by an index, whatever is asked together: what was allowed and what was denied are looked
+-- up apart and merged, so that neither is searched through for the other. A row stands in one set of these or the other.
+-- `seq > 0` and `seq > -1` are true of every row, and said by a query for nobody's rows: of any other the planner would
+-- guess that these three indexes soon come to what it asks for, and read through everybody's rows for one person's.
+CREATE INDEX ledger_ok ON ledger (at, seq) WHERE outcome = 'ok' AND seq > 0;
+CREATE INDEX ledger_ok_actor ON ledger (actor, at, seq) WHERE outcome = 'ok' AND actor IS NOT NULL;
+CREATE INDEX ledger_ok_via ON ledger (via, at, seq) WHERE outcome = 'ok' AND via IS NOT NULL;
+CREATE INDEX ledger_ok_pair ON ledger (actor, via, at, seq) WHERE outcome = 'ok' AND actor IS NOT NULL;
+CREATE INDEX ledger_ok_task ON ledger (task, at, seq) WHERE outcome = 'ok' AND task IS NOT NULL;
+CREATE INDEX ledger_refused ON ledger (at, seq) WHERE outcome <> 'ok' AND seq > 0;
+CREATE INDEX ledger_refused_actor ON ledger (actor, at, seq) WHERE outcome <> 'ok' AND actor IS NOT NULL;
+CREATE INDEX ledger_refused_via ON ledger (via, at, seq) WHERE outcome <> 'ok' AND via IS NOT NULL;
+CREATE INDEX ledger_refused_pair ON ledger (actor, via, at, seq) WHERE outcome <> 'ok' AND actor IS NOT NULL;
+CREATE INDEX ledger_refused_task ON ledger (task, at, seq) WHERE outcome <> 'ok' AND task IS NOT NULL;
+CREATE INDEX ledger_reason ON ledger (outcome, at, seq) WHERE outcome <> 'ok' AND seq > -1;
+CREATE INDEX ledger_reason_actor ON ledger (actor, outcome, at, seq) WHERE outcome <> 'ok' AND actor IS NOT NULL;
+CREATE INDEX ledger_reason_via ON ledger (via, outcome, at, seq) WHERE outcome <> 'ok' AND via IS NOT NULL;
 CREATE TABLE ledger_rest PARTITION OF ledger DEFAULT;
 
 CREATE TABLE ledger_texts (
@@ -144,6 +154,30 @@ CREATE TABLE ledger_checkpoints (
     CHECK (first <= last)
 );
 
+-- Months whose rows went to a file: what the file holds, signed. Only the owner adds one.
+CREATE TABLE ledger_archives (
+    month date PRIMARY KEY,
+    at timestamptz NOT NULL,
+    positions text NOT NULL,
+    count bigint NOT NULL,
+    root bytea NOT NULL CHECK (length(root) = 32),
+    file_sha256 bytea NOT NULL CHECK (length(file_sha256) = 32),
+    record bigint NOT NULL,
+    key text NOT NULL REFERENCES ledger_keys,
+    signature bytea NOT NULL
+);
+
+-- How far the sink has what was sealed, and who is handing it on at this moment.
+CREATE TABLE ledger_sink (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    position bigint NOT NULL DEFAULT 0,
+    failures int NOT NULL DEFAULT 0,
+    not_before timestamptz,
+    holder text,
+    held_until timestamptz
+);
+INSERT INTO ledger_sink DEFAULT VALUES;
+
 CREATE FUNCTION ledger_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the ledger is append-only';
@@ -152,11 +186,12 @@ DO $$
 DECLARE
     kept text;
 BEGIN
-    FOREACH kept IN ARRAY ARRAY['ledger', 'ledger_leaves', 'ledger_keys', 'ledger_checkpoints'] LOOP
+    FOREACH kept IN ARRAY ARRAY['ledger', 'ledger_leaves', 'ledger_keys', 'ledger_checkpoints', 'ledger_archives'] LOOP
         EXECUTE format('CREATE TRIGGER ledger_no_change BEFORE UPDATE OR DELETE ON %I '
                        'FOR EACH ROW EXECUTE FUNCTION ledger_is_append_only()', kept);
     END LOOP;
-    FOREACH kept IN ARRAY ARRAY['ledger', 'ledger_rest', 'ledger_leaves', 'ledger_keys', 'ledger_checkpoints'] LOOP
+    FOREACH kept IN ARRAY ARRAY['ledger', 'ledger_rest', 'ledger_leaves', 'ledger_keys', 'ledger_checkpoints',
+                                'ledger_archives'] LOOP
         EXECUTE format('CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON %I '
                        'FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_append_only()', kept);
     END LOOP;

@@ -1,0 +1,75 @@
+"""The audit's pages and sums in Postgres. Takes a transaction and never commits."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, LiteralString
+
+from keel.db import Tx
+from onbe.records.model import By, Entry, Sum, Wanted
+
+_ENTRIES = """
+    SELECT seq, at, actor, via, action, task, outcome, duration_us, arguments::text FROM ledger
+"""
+_COUNTED = """
+    count(*) FILTER (WHERE outcome = 'ok'), count(*) FILTER (WHERE outcome <> 'ok')
+    FROM ledger WHERE at >= %(since)s AND at < %(until)s
+"""
+_SUMS: dict[By, LiteralString] = {
+    "agent": "SELECT via, " + _COUNTED,
+    "sponsor": "SELECT actor, " + _COUNTED,
+    "reason": "SELECT outcome, " + _COUNTED + " AND outcome <> 'ok'",
+}
+
+
+async def page(tx: Tx, wanted: Wanted) -> list[Entry]:
+    """Records, the newest first. What was allowed and what was denied are found apart, each by an index of its own, and
+    merged: a thousand denials are not gone through for the one grant among them.
+    """
+    conditions: list[LiteralString] = []
+    params: dict[str, Any] = {
+        "sponsor": wanted.sponsor, "agent": wanted.agent, "task": wanted.task, "reason": wanted.decision,
+        "since": wanted.since, "until": wanted.until, "limit": wanted.limit,
+    }  # fmt: skip
+    if wanted.sponsor is not None:
+        conditions.append("actor = %(sponsor)s")
+    if wanted.agent is not None:
+        conditions.append("via = %(agent)s")
+    if wanted.task is not None:
+        conditions.append("task = %(task)s")
+    if wanted.since is not None:
+        conditions.append("at >= %(since)s")
+    if wanted.until is not None:
+        conditions.append("at < %(until)s")
+    if wanted.after is not None:
+        conditions.append("(at, seq) < (%(after_at)s, %(after_seq)s)")
+        params["after_at"], params["after_seq"] = wanted.after
+    if wanted.sponsor is wanted.agent is wanted.task is None:  # the words of the indexes that are for this alone
+        conditions.append("seq > 0" if wanted.decision in (None, "allow", "deny") else "seq > -1")
+    kinds: list[LiteralString] = []
+    if wanted.decision in (None, "allow"):
+        kinds.append("outcome = 'ok'")
+    if wanted.decision in (None, "deny"):
+        kinds.append("outcome <> 'ok'")
+    if not kinds:
+        kinds.append("outcome <> 'ok' AND outcome = %(reason)s")
+    newest: LiteralString = " ORDER BY at DESC, seq DESC LIMIT %(limit)s"
+    branches = [_ENTRIES + "WHERE " + " AND ".join([kind, *conditions]) + newest for kind in kinds]
+    whole = branches[0] if len(branches) == 1 else "(" + ") UNION ALL (".join(branches) + ")" + newest
+    found = await tx.tuples(whole, params)
+    return [Entry(*row) for row in found]
+
+
+async def one(tx: Tx, seq: int) -> Entry | None:
+    """A record by its number; None where no row has it."""
+    found = await tx.tuples(_ENTRIES + "WHERE seq = %(seq)s", {"seq": seq})
+    return Entry(*found[0]) if found else None
+
+
+async def sums(tx: Tx, by: By, since: datetime, until: datetime, at_most: int) -> list[Sum]:
+    """How many records were allowed and denied, those with the most first. By `reason` it is denials alone."""
+    found = await tx.tuples(
+        _SUMS[by] + " GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT %(most)s",
+        {"since": since, "until": until, "most": at_most},
+    )
+    return [Sum(*row) for row in found]
