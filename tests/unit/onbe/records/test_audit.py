@@ -34,7 +34,7 @@ async def told(house: House, path: str, **query: str) -> Any:
 @pytest.mark.parametrize("key", [None, "", "x" * 40, KEY[:-1], f"{KEY}x", "é" * 40])
 async def test_nothing_is_read_without_the_admin_key(house: House, path: str, key: str | None) -> None:
     if key and not key.isascii():
-        headers = {"Authorization": f"Bearer {key}".encode()}
+        headers = {b"Authorization": f"Bearer {key}".encode()}
         transport = httpx2.ASGITransport(web(house.deps))
         async with httpx2.AsyncClient(transport=transport, base_url="http://onbe") as client:
             answer = await client.get(path, headers=headers)

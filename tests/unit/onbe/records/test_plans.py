@@ -49,7 +49,8 @@ class Explained:
     """A transaction that asks how the page's statement was run, and gives no rows."""
 
     def __init__(self, tx: Any) -> None:
-        self.tx, self.plan = tx, {}
+        self.tx = tx
+        self.plan: dict[str, Any] = {}
 
     async def tuples(self, sql: str, params: Any) -> list[Any]:
         row = await self.tx.row(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", params)
