@@ -1,4 +1,7 @@
-"""`/audit…`: what was recorded, in pages and sums, the checkpoints that seal it, and the proof of one record."""
+"""`/audit…`: what was recorded, in pages and sums, the checkpoints that seal it, and the proof of one record.
+
+Reading is not recorded, or each page would make the next one longer; a wrong key is.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +9,40 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, request_response
 
-from keel.ids import digest, same_digest
-from keel.refusal import Refusal, Stop
+from keel.refusal import Refusal
 from onbe.deps import Deps
 from onbe.records import actions, decide, refusals
-from onbe.wire.refusals import ADMIN, OAUTH, admin_key_wrong, admin_unconfigured, problem
+from onbe.wire.admin.answers import answer, refused
+from onbe.wire.admin.guard import Guard
+from onbe.wire.refusals import ADMIN, OAUTH
 
-Answer = Callable[[Deps, Request], Awaitable[Any]]
+Tell = Callable[[Deps, Request], Awaitable[Any]]
 """What is told of a request, or why it is not."""
 
 
 def routes(deps: Deps) -> list[BaseRoute]:
     """The paths of the audit, each behind the admin key."""
-    paths: dict[str, Answer] = {
+    paths: dict[str, Tell] = {
         "/audit": _page,
         "/audit/summary": _summary,
         "/audit/checkpoints": _checkpoints,
         "/audit/records/{seq}/proof": _proof,
     }
-    return [Route(path, _guarded(deps, answer), methods=["GET"]) for path, answer in paths.items()]
+    return [
+        Route(path, Guard(request_response(_answering(deps, tell)), deps), methods=["GET"])
+        for path, tell in paths.items()
+    ]
 
 
-def _guarded(deps: Deps, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+def _answering(deps: Deps, tell: Tell) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        told = _may(deps, request) or await answer(deps, request)
-        if isinstance(told, Refusal):
-            status, headers, document = problem(told)
-            return JSONResponse(document, status, headers, "application/problem+json")
-        return JSONResponse(told, headers={"Cache-Control": "no-store"})
+        told = await tell(deps, request)
+        return refused(told) if isinstance(told, Refusal) else answer(told)
 
     return endpoint
-
-
-def _may(deps: Deps, request: Request) -> Refusal | None:
-    """Whether the request has the admin key."""
-    if not deps.settings.admin.keys:
-        return admin_unconfigured(Stop())
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    known = [same_digest(digest(one), digest(key)) for one in deps.settings.admin.keys]
-    return None if any(known) and scheme.lower() == "bearer" else admin_key_wrong(Stop())
 
 
 async def _page(deps: Deps, request: Request) -> Any:

@@ -43,6 +43,14 @@ async def test_nothing_is_read_without_the_admin_key(house: House, path: str, ke
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
     assert KEY not in answer.text
+    (record,) = (await told(house, "/audit"))["records"]
+    assert (record["action"], record["reason"]) == ("admin.denied", "admin_key_wrong")
+
+
+async def test_reading_with_the_key_leaves_no_record(house: House) -> None:
+    for path in PATHS:
+        await get(house, path)
+    assert (await told(house, "/audit"))["records"] == []
 
 
 async def test_without_a_key_in_the_settings_there_is_no_audit(build: Build) -> None:
