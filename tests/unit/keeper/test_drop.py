@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.behaviour.privileges.table import Status
 
+from keel.children import environment
 from rift.cli import keeper
 from rift.cli.place import Place
 from rift.settings import DatabaseSettings, RiftSettings
@@ -92,7 +93,7 @@ def test_of_the_environment_only_what_is_nobodys_secret_is_passed_on() -> None:
         "GITHUB_TOKEN": "x", "GIT_ASKPASS": "/x", "SSH_AUTH_SOCK": "/x", "AWS_SECRET_ACCESS_KEY": "x",
         "HTTPS_PROXY": "http://me:x@proxy", "Rift__Database__Url": "postgresql://me:x@db/rift", "MAIL": "x",
     }  # fmt: skip
-    assert keeper.environment(ours, "rift-server") == {
+    assert environment(ours, "rift-server") == {
         "PATH": "/bin", "LANG": "C.UTF-8", "LC_ALL": "C", "OTEL_SERVICE_NAME": "rift",
         "HOME": "/", "USER": "rift-server", "LOGNAME": "rift-server",
     }  # fmt: skip

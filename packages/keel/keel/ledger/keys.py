@@ -13,7 +13,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from keel.accounts import AccountError, files_of
+from keel.accounts import AccountError, files_of, give_folder
 from keel.ledger.canonical import instant, jcs
 
 TYPE = "keel.key"
@@ -153,7 +152,7 @@ class KeyFolder:
         self._have(self.folder)
         try:
             for folder in (self.folder, self._keys):
-                _give(folder, uid, gid)
+                give_folder(folder, uid, gid)
         except FileNotFoundError:
             pass  # no key yet
         except OSError as error:
@@ -254,28 +253,6 @@ class KeyFolder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _give(folder: Path, uid: int, gid: int) -> None:
-    """Give a folder and the files in it to a user. By descriptors, and no file that has another name elsewhere: who
-    owns the folder may be laying links meanwhile.
-    """
-    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fchown(top, uid, gid)
-        for name in [entry.name for entry in os.scandir(top)]:
-            try:
-                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=top)
-            except OSError:
-                continue  # a link, or gone
-            try:
-                found = os.fstat(file)
-                if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-                    os.fchown(file, uid, gid)
-            finally:
-                os.close(file)
-    finally:
-        os.close(top)
 
 
 def _no_wait(path: str, flags: int) -> int:

@@ -66,17 +66,18 @@ class Place:
         return self.data / "admin.key"
 
     def url(self, role: str) -> str:
-        """The database's address for `owner` or `runtime`, in Onbe's schema."""
+        """The database's address for `owner`, who migrates, or `runtime`, in Onbe's schema."""
         from onbe.migrations import in_schema
 
+        return self.address(role) if role == "owner" else in_schema(self.address(role))
+
+    def address(self, role: str) -> str:
+        """The database's address for `owner` or `runtime`."""
         database = self.settings.database
         if database.url:
-            found = (database.owner_url if role == "owner" else None) or database.url
-        elif given := self._given():
-            found = given[role]
-        else:
-            found = EmbeddedPostgres(self.data, name="onbe").url(f"onbe_{role}")
-        return found if role == "owner" else in_schema(found)
+            return (database.owner_url if role == "owner" else None) or database.url
+        given = self._given()
+        return given[role] if given else EmbeddedPostgres(self.data, name="onbe").url(f"onbe_{role}")
 
     def _given(self) -> dict[str, str] | None:
         try:

@@ -8,11 +8,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from keel.dropping import no_new_privileges
 from keel.ids import SystemIds
 from keel.postgres import PostgresError
 from onbe import app
 from onbe.cli.place import Place, fail, loop, note, prepare
-from onbe.drivers.signing.ring import KeyTrouble
 
 BACKLOG = 2048
 """How many connections may wait to be taken."""
@@ -27,22 +27,36 @@ def serve(place: Place) -> int:
         fail("\n".join([*lacks, f"`{place.spelled('serve --development')}` tries Onbe without any of it."]))
     # The port first: where it is taken, nothing was made yet.
     with place.held(url=place.settings.issuer), _listening(place) as listening:
+        if os.geteuid() == 0:
+            from onbe.cli import keeper
+
+            with keeper.child(place, [listening]) as child:
+                start(place)
+                return loop(keeper.keep(with_admin_key(place), child))
+        no_new_privileges()
         start(place)
-        try:
-            return loop(_serve(with_admin_key(place), [listening]))
-        except KeyTrouble as trouble:
-            fail(str(trouble))
+        place = with_admin_key(place)
+        return loop(_serve(place, [listening]))
 
 
 async def _serve(place: Place, sockets: list[socket.socket]) -> int:
-    from onbe import serving
+    keeping = asyncio.create_task(keep_database(place), name="database")
+    try:
+        return await attend(place, sockets, ready_lines(place))
+    finally:
+        keeping.cancel()
 
-    async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
-        keeping = asyncio.create_task(keep_database(place), name="database")
-        try:
-            await serving.serve(deps, sockets, lambda: _say_ready(place))
-        finally:
-            keeping.cancel()
+
+async def attend(place: Place, sockets: list[socket.socket], ready: list[str]) -> int:
+    """Answer on these sockets until a signal, having said `ready` once requests are taken. The exit code."""
+    from onbe import serving
+    from onbe.drivers.signing.ring import KeyTrouble
+
+    try:
+        async with app.connect(place.settings, place.data, place.url("runtime")) as deps:
+            await serving.serve(deps, sockets, lambda: print("\n".join(ready), flush=True))
+    except KeyTrouble as trouble:
+        fail(str(trouble))
     return 0
 
 
@@ -82,13 +96,14 @@ def with_admin_key(place: Place) -> Place:
     return Place(place.data, place.settings.model_copy(update={"admin": admin}))
 
 
-def _say_ready(place: Place) -> None:
+def ready_lines(place: Place) -> list[str]:
+    """What `onbe serve` prints once it serves."""
     lines = [f"Onbe serves at {place.settings.issuer}"]
     if place.settings.development.enabled:
         lines[0] += " in development, for this machine alone"
         if place.admin_key.exists():
             lines.append(f"  the admin API's key: {place.admin_key}")
-    print("\n".join(lines), flush=True)
+    return lines
 
 
 @contextmanager

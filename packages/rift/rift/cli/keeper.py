@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
+from keel import children
 from keel.accounts import AccountError, account
+from keel.children import Child
 from keel.ledger.keys import KeyFolder, KeyTrouble
 from keel.telemetry import logs
 from rift import app
@@ -31,30 +30,6 @@ log = structlog.get_logger()
 
 LEAVE_SECONDS = 10.0
 """How long a child that has hung up may take to end."""
-KEPT = (
-    "COLUMNS",
-    "FORCE_COLOR",
-    "LANG",
-    "LANGUAGE",
-    "LINES",
-    "NO_COLOR",
-    "PATH",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "TERM",
-    "TZ",
-)
-KEPT_FAMILIES = ("LC_", "OTEL_", "PYTHON")
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """The process, and our end of the line to it."""
-
-    process: subprocess.Popen[bytes]
-    line: socket.socket
-    sockets: tuple[int, ...]
-    """The descriptors, in the child, of what it listens on."""
 
 
 @contextmanager
@@ -65,33 +40,8 @@ def child(place: Place, command: conduct.Command, sockets: list[socket.socket]) 
         KeyFolder(place.data / "audit").give(who.uid, who.gid)
     except (AccountError, KeyTrouble) as error:
         fail(str(error))
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            passed = [sock.fileno() for sock in sockets]
-            words = [theirs.fileno(), os.getpid(), who.uid, who.gid]
-            process = subprocess.Popen(
-                # Command and folder are for whoever looks at a list of processes too.
-                [sys.executable, "-P", "-c", BOOT, *map(str, words), command, str(place.data)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), *passed),
-                env=environment(dict(os.environ), who.name),
-                start_new_session=True,  # Ctrl-C is the keeper's, which passes it on once
-            )
-        for sock in sockets:
-            sock.close()  # the child's from here on: where it listens no more, nobody waits for an answer
-        try:
-            yield Child(process, ours, tuple(passed))
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-
-def environment(ours: dict[str, str], user: str) -> dict[str, str]:
-    """What the child sees of the keeper's environment: nothing that could be somebody's credential for git."""
-    kept = {name: value for name, value in ours.items() if name in KEPT or name.startswith(KEPT_FAMILIES)}
-    return {**kept, "HOME": "/", "USER": user, "LOGNAME": user}
+    with children.child(BOOT, who, [command, str(place.data)], sockets) as started:
+        yield started
 
 
 async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple[str | None, str | None] | None) -> int:

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from keel.dropping import no_new_privileges
 from rift import app
 from rift.cli import conduct, keeper, sample
 from rift.cli.place import Place, fail, loop, note, prepare
-from rift.keeper.drop import no_new_privileges
 
 STOP_SECONDS = 30
 """How long `rift down` waits for the server and the workers."""
