@@ -19,7 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -53,6 +53,7 @@ class Peek:
 
     kid: str | None
     issuer: str | None
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def peek(token: str) -> Peek | None:
         return None
     header, claims, _, _ = read
     issuer = claims.get("iss")
-    return Peek(header.get("kid"), issuer if isinstance(issuer, str) else None)
+    return Peek(header.get("kid"), issuer if isinstance(issuer, str) else None, claims)
 
 
 def verified(token: str, keys: Sequence[Mapping[str, Any]]) -> Jwt | Trouble:

@@ -16,6 +16,11 @@ SKEW = timedelta(seconds=60)
 ASSERTION_LIFE = timedelta(minutes=5)
 """How far ahead an agent's assertion may expire."""
 INSTANCE_LENGTH = 128
+JTI_LENGTH = 256
+SPONSOR_LENGTH = 256
+"""The most characters of a person's key."""
+SCOPE_LENGTH = 8 * 1024
+RESOURCE_LENGTH = 2 * 1024
 TOKEN_LENGTH = 16 * 1024
 """The most characters of a token or assertion that is looked at."""
 BODY_BYTES = 64 * 1024
@@ -43,6 +48,9 @@ ISSUED_TYP = "at+jwt"
 """The `typ` of the tokens that we issue (RFC 9068)."""
 ALGORITHMS = ("ES256", "PS256", "RS256", "EdDSA")
 """What others may sign with; each key is pinned to one."""
+
+ENDPOINT = "/oauth2/token"
+"""Where tokens are given."""
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 REFRESH = "refresh_token"

@@ -23,11 +23,17 @@ from onbe.deps import Deps
 from onbe.telemetry import telling
 from onbe.wire import admin, audit, health
 from onbe.wire.faults import fault
+from onbe.wire.oauth import token
 
 
 def web(deps: Deps) -> ASGIApp:
     """Every path that Onbe answers at."""
-    routes: list[BaseRoute] = [*audit.routes(deps), *health.routes(deps), *admin.routes(deps)]
+    routes: list[BaseRoute] = [
+        *health.routes(deps),
+        *admin.routes(deps),
+        *audit.routes(deps),
+        *token.routes(deps),
+    ]
     inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
     return Observed(inside, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from keel import ledger
 from keel.db import Tx
 from keel.refusal import Refusal
+from onbe.audit import store
 from onbe.deps import Deps
+
+STRANGER_WINDOW = 60
+"""Seconds: of the refusals that name nobody, the first of each reason in each such window is a record."""
 
 Result = TypeVar("Result")
 
@@ -64,6 +69,19 @@ async def note_all(tx: Tx, deps: Deps, rows: Sequence[Row]) -> None:
     """Record many things in a transaction that is open, in their order."""
     if rows:
         await ledger.append_all(tx, [_record(deps, row) for row in rows])
+
+
+async def stranger(deps: Deps, row: Row, refusal: Refusal) -> Refusal:
+    """Record a refusal that names nobody: the first of its reason and window, and the others only as a number.
+
+    Anybody may cause these, as often as they like. The number is summed up when the window is over.
+    """
+    row.said(refusal)
+    second = int(deps.clock.now().timestamp())
+    since = datetime.fromtimestamp(second - second % STRANGER_WINDOW, UTC)
+    async with recorded(deps, row) as tx:
+        row.silent = await store.count_stranger(tx, refusal.code, since) > 1
+    return refusal
 
 
 def _record(deps: Deps, row: Row) -> ledger.Record:
