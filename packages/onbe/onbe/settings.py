@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_pascal
 
+from keel.ids import digest
 from keel.settings import Duration, Section, Settings, Words
 from onbe.names import ADMIN_KEY_LENGTH, PORT
 
@@ -26,6 +27,10 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_ADMIN_KEY = re.compile(rf"[!-~]{{{ADMIN_KEY_LENGTH},200}}")
+_HASHED = re.compile("sha256:[0-9a-f]{64}")
 
 
 def _url(value: str) -> str:
@@ -47,11 +52,12 @@ def _database_url(value: str) -> str:
 
 
 def _admin_keys(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(re.fullmatch(rf"[!-~]{{{ADMIN_KEY_LENGTH},200}}", key) and "," not in key for key in value):
+    """The keys' digests: the keys themselves are not kept."""
+    if not all(_HASHED.fullmatch(key) or (_ADMIN_KEY.fullmatch(key) and "," not in key) for key in value):
         raise ValueError(f"keys of at least {ADMIN_KEY_LENGTH} printable characters, drawn by chance, no comma in them")
     if len(value) > 2:
         raise ValueError("one key, or two while one replaces the other")
-    return value
+    return tuple(key if _HASHED.fullmatch(key) else f"sha256:{digest(key).hex()}" for key in value)
 
 
 def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -170,8 +176,14 @@ class SponsorCheckSettings(Section):
 
 class AdminSettings(Section):
     keys: Annotated[Words, AfterValidator(_admin_keys)] = Field(
-        default=(), repr=False, description="The bearer key of the admin API, or two while one replaces the other."
-    )
+        default=(), repr=False,
+        description="The bearer key of the admin API, or `sha256:` and its SHA-256; two while one replaces the other.",
+    )  # fmt: skip
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """The SHA-256 of each key, which is all that is kept of it."""
+        return tuple(bytes.fromhex(key.removeprefix("sha256:")) for key in self.keys)
 
 
 class LedgerSettings(Section):

@@ -13,6 +13,7 @@ from keel.ids import SystemIds
 from keel.postgres import PostgresError
 from onbe import app
 from onbe.cli.place import Place, fail, loop, note, prepare
+from onbe.settings import AdminSettings
 
 BACKLOG = 2048
 """How many connections may wait to be taken."""
@@ -92,7 +93,7 @@ def with_admin_key(place: Place) -> Place:
             file.write(f"{key}\n")
     if not key:
         fail(f"{place.admin_key} is empty; remove it, and the next start makes a key")
-    admin = place.settings.admin.model_copy(update={"keys": (key,)})
+    admin = AdminSettings(keys=(key,))
     return Place(place.data, place.settings.model_copy(update={"admin": admin}))
 
 

@@ -34,7 +34,7 @@ class Guard:
     def __init__(self, app: ASGIApp, deps: Deps, *, body_seconds: float = BODY_SECONDS) -> None:
         self._app = app
         self._deps = deps
-        self._digests = tuple(digest(key) for key in deps.settings.admin.keys)
+        self._digests = deps.settings.admin.digests
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
