@@ -6,22 +6,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from keel.clock import SystemClock
+from keel.clock import Clock, SystemClock
 from keel.db import Database
-from keel.ids import SystemIds
+from keel.ids import Ids, SystemIds
+from keel.settings import SettingsError
 from keel.ticking import Tick, tick_on
 from onbe import meters
 from onbe.deps import Deps
+from onbe.drivers.development.issuer import OwnIssuer
+from onbe.drivers.development.keys import WithOwnIssuer
+from onbe.drivers.development.protocol import DevelopmentIssuer
 from onbe.drivers.keys.away import NoKeys
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.away import NoSigning
 from onbe.drivers.signing.local import LocalSigning
 from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.away import NoDirectory
+from onbe.drivers.sponsors.cached import CachedDirectory
+from onbe.drivers.sponsors.circuit import CircuitBreaker
+from onbe.drivers.sponsors.development import DevelopmentDirectory
+from onbe.drivers.sponsors.fetching import client_for
+from onbe.drivers.sponsors.keycloak import KeycloakDirectory, Service
 from onbe.drivers.sponsors.protocol import SponsorDirectory
+from onbe.drivers.sponsors.scim import ScimDirectory
 from onbe.records import jobs as records
 from onbe.settings import OnbeSettings
 from onbe.tasks import jobs as task_jobs
@@ -42,18 +52,23 @@ async def connect(
     `url` is the database's, under the runtime role and in Onbe's schema. The drivers are those of the settings, unless
     others are given. Raises KeyTrouble where there is no key to sign with.
     """
-    clock = SystemClock()
+    clock, ids = SystemClock(), SystemIds()
     signing = signing or LocalSigning(settings, data, clock)
-    async with Database(url) as db:
+    own = own_issuer(settings, clock, ids)
+    async with AsyncExitStack() as held:
+        if sponsors is None:
+            asks = not any(settings.missing())
+            sponsors = await held.enter_async_context(people(settings, clock, own)) if asks else NoDirectory()
         yield Deps(
             clock=clock,
-            ids=SystemIds(),
-            db=db,
+            ids=ids,
+            db=await held.enter_async_context(Database(url)),
             signing=signing,
-            keys=keys or NoKeys(),
-            sponsors=sponsors or NoDirectory(),
+            keys=with_own_keys(keys or NoKeys(), own),
+            sponsors=sponsors,
             settings=settings,
             data=data,
+            development=own,
         )
 
 
@@ -75,3 +90,43 @@ def ticks(deps: Deps) -> list[Tick[Deps]]:
 async def work(deps: Deps) -> None:
     """Do background work until cancelled: what fails is logged, and tried again at its next time."""
     await tick_on(ticks(deps), deps, lambda name, outcome: meters.TICKS.labels(name, outcome).inc())
+
+
+def own_issuer(settings: OnbeSettings, clock: Clock, ids: Ids) -> DevelopmentIssuer | None:
+    """The issuer to try Onbe with; None where another one is trusted."""
+    return OwnIssuer(f"{settings.issuer}/development", clock, ids) if settings.develops else None
+
+
+def with_own_keys(keys: PublishedKeys, own: DevelopmentIssuer | None) -> PublishedKeys:
+    """The keys of others, and those of the development issuer where there is one."""
+    return keys if own is None else WithOwnIssuer(keys, own)
+
+
+@asynccontextmanager
+async def people(
+    settings: OnbeSettings, clock: Clock, own: DevelopmentIssuer | None
+) -> AsyncIterator[SponsorDirectory]:
+    """The directory of people that the settings name, or the development issuer's own.
+
+    Raises SettingsError where there is none: no server starts that could not ask about people.
+    """
+    if lacking := tuple(settings.missing()):
+        raise SettingsError(lacking)
+    check = settings.sponsor_check
+    if check.provider is None:
+        assert own is not None  # or it would be missing
+        yield DevelopmentDirectory(own, clock)
+        return
+    seconds, url = check.timeout.total_seconds(), check.url or ""
+    async with client_for(url, seconds) as client:
+        directory: SponsorDirectory
+        if check.provider == "keycloak":
+            service = Service(check.realm or "", check.client_id or "", check.client_secret or "")
+            directory = KeycloakDirectory(url, service, clock, client, seconds)
+        else:
+            directory = ScimDirectory(url, check.token or "", check.lookup, clock, client, seconds)
+        cached = CachedDirectory(CircuitBreaker(directory, clock), clock)
+        try:
+            yield cached
+        finally:
+            await cached.close()

@@ -21,7 +21,7 @@ from onbe import meters
 from onbe.app import work
 from onbe.deps import Deps
 from onbe.telemetry import telling
-from onbe.wire import admin, audit, health
+from onbe.wire import admin, audit, development, health
 from onbe.wire.faults import fault
 from onbe.wire.oauth import token
 
@@ -29,10 +29,13 @@ from onbe.wire.oauth import token
 def web(deps: Deps) -> ASGIApp:
     """Every path that Onbe answers at."""
     routes: list[BaseRoute] = [
+    routes: list[BaseRoute] = [
         *health.routes(deps),
         *admin.routes(deps),
         *audit.routes(deps),
         *token.routes(deps),
+        *development.routes(deps),
+    ]
     ]
     inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
     return Observed(inside, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)

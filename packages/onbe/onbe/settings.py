@@ -60,6 +60,12 @@ def _admin_keys(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(key if _HASHED.fullmatch(key) else f"sha256:{digest(key).hex()}" for key in value)
 
 
+def _bearer(value: str) -> str:
+    if not re.fullmatch(r"[!-~]+", value):
+        raise ValueError("a bearer token: printable characters without spaces")
+    return value
+
+
 def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(str(ipaddress.ip_network(network)) for network in value)
@@ -167,7 +173,9 @@ class SponsorCheckSettings(Section):
     realm: str | None = Field(default=None, description="Keycloak's realm.")
     client_id: str | None = Field(default=None, description="The client that may read Keycloak's users.")
     client_secret: str | None = Field(default=None, repr=False, description="That client's secret.")
-    token: str | None = Field(default=None, repr=False, description="The bearer token for the SCIM service.")
+    token: Annotated[str, AfterValidator(_bearer)] | None = Field(
+        default=None, repr=False, description="The bearer token for the SCIM service."
+    )
     lookup: Literal["id", "externalId", "userName"] = Field(
         default="id", description="Which SCIM attribute of a person the subject token's claim is."
     )
@@ -260,7 +268,7 @@ class OnbeSettings(Settings):
 
     def missing(self) -> Iterator[str]:
         """Sentences for what a server cannot start without, and other commands can."""
-        if self.sponsor_check.provider is None and not self.development.enabled:
+        if self.sponsor_check.provider is None and not self.develops:
             yield "Onbe:SponsorCheck:Provider should be keycloak or scim: no task begins without asking for its person"
         if self.subject_issuer is None:
             yield "Onbe:Subjects:Issuer should be the identity provider whose tokens say who a person is"
