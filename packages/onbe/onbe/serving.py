@@ -29,13 +29,11 @@ from onbe.wire.oauth import token
 def web(deps: Deps) -> ASGIApp:
     """Every path that Onbe answers at."""
     routes: list[BaseRoute] = [
-    routes: list[BaseRoute] = [
         *health.routes(deps),
         *admin.routes(deps),
         *audit.routes(deps),
         *token.routes(deps),
         *development.routes(deps),
-    ]
     ]
     inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
     return Observed(inside, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)

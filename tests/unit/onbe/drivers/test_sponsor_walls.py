@@ -227,7 +227,7 @@ async def opened(slow: Slow, clock: FakeClock) -> CircuitBreaker:
     return circuit
 
 
-async def test_exactly_one_probes(clock: FakeClock) -> None:
+async def test_of_many_at_once_exactly_one_probes(clock: FakeClock) -> None:
     slow = Slow(clock)
     circuit = await opened(slow, clock)
     clock.advance(5)
