@@ -32,6 +32,7 @@ AGENT_ID = "[a-z0-9][a-z0-9._-]{0,63}"
 RESERVED_IDS = ("admin", "cli", "sweeper")
 """What else stands where a record names an agent."""
 DISPLAY_LENGTH = 100
+BLOCK_REASON_LENGTH = 500
 SCOPES_MOST, SCOPE_LENGTH = 100, 100
 AUDIENCES_MOST, URI_LENGTH = 100, 500
 KEYS_MOST, KID_LENGTH = 20, 256
@@ -41,6 +42,8 @@ DEPTH_LEAST, DEPTH_MOST = 1, 5
 """Bounds of a registration's max_delegation_depth; 1 is an agent that acts for a person, and for no other agent."""
 
 TASK_PREFIX = "task_"
+TASK_ID = "task_[0-9A-HJKMNP-TV-Z]{26}"
+"""The grammar of a task's id: the prefix and a ULID."""
 JTI_PREFIX = "tok_"
 GRANT_PREFIX = "task_grant_"
 

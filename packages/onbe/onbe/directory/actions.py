@@ -110,9 +110,9 @@ async def admin_denied(deps: Deps, reason: str) -> None:
 # People, and fences: parts of the transactions of `tasks.actions`, which says in which order rows are locked ----------
 
 
-async def fence_agent(tx: Tx, agent: str, now: datetime) -> bool:
-    """Let no exchange in flight give this agent a task; its row is held. False for an unknown agent."""
-    return await store.fence_agent(tx, agent, now)
+async def fence_agent(tx: Tx, agent: str, now: datetime) -> Refusal | None:
+    """Let no exchange in flight give this agent a task; its row is held. A refusal for an unknown agent."""
+    return None if is_id(agent) and await store.fence_agent(tx, agent, now) else unknown(agent)
 
 
 async def fence_sponsor(tx: Tx, key: str, now: datetime) -> Sponsor:

@@ -1,6 +1,7 @@
 """What is done with tasks. Each public function is one transaction with its records, or a part of another's.
 
-**One lock order**, in all of Onbe: the agent's row, then sponsors' rows by key, then tasks.
+**One lock order**, in all of Onbe: the agent's row, then sponsors' rows by key, then the assertion that is used
+up, then tasks.
 
 - An exchange, also one that delegates, holds its agent's and its sponsor's row in share mode while it looks whether
   they still are what it began with, whether the task that it is delegated from still lives, and adds its task.
@@ -26,9 +27,8 @@ from onbe.audit import Row, note_all, recorded
 from onbe.deps import Deps
 from onbe.directory import actions as directory
 from onbe.directory.model import Sponsor
-from onbe.directory.refusals import agent_unknown
 from onbe.tasks import refusals, store
-from onbe.tasks.model import EndReason, Task
+from onbe.tasks.model import EndReason, Task, is_id
 
 ADMIN = "admin"
 """Who throws a switch through the admin API, and the source of the blocks it places."""
@@ -50,19 +50,21 @@ class Standing:
 async def end_task(deps: Deps, id: str, by: str = ADMIN) -> list[Task] | Refusal:
     """End one task and all delegated from it; those that this ended, none where it had ended before."""
     async with deps.db.tx() as tx:
-        task = await store.find(tx, id)
+        task = await store.find(tx, id) if is_id(id) else None
         if task is None:
-            return refusals.task_unknown(Stop(), task=id)
+            return _unknown(id)
         return await end_in(tx, deps, task, "task_killed", by)
 
 
 async def end_tasks_of_agent(deps: Deps, agent: str, by: str = ADMIN) -> list[Task] | Refusal:
     """End all tasks of an agent and all delegated from them, and fence what is in flight; those that this ended."""
-    row = Row("agent.tasks_ended", deps.clock.monotonic(), agent=by, facts={"agent": agent})
+    row = Row("agent.tasks_ended", deps.clock.monotonic(), agent=by)
     async with recorded(deps, row) as tx:
         now = deps.clock.now()
-        if not await directory.fence_agent(tx, agent, now):
-            return row.said(agent_unknown(Stop(), agent=agent))
+        unknown = await directory.fence_agent(tx, agent, now)
+        if unknown is not None:
+            return row.said(unknown)
+        row.facts["agent"] = agent
         theirs = await store.open_of_agent(tx, agent)
         await directory.hold_sponsors(tx, sorted({sponsor for _, sponsor in theirs}))
         ended = await _end(tx, deps, [id for id, _ in theirs], "agent_killed", by, now)
@@ -100,8 +102,18 @@ async def block(deps: Deps, key: str, reason: str, source: str = ADMIN, by: str 
 
 async def end_in(tx: Tx, deps: Deps, task: Task, reason: EndReason, by: str) -> list[Task]:
     """A part of a transaction that holds no task: end one and all delegated from it; those that this ended."""
-    await directory.hold_sponsors(tx, [task.sponsor])
+    await hold(tx, task)
     return await _end(tx, deps, [task.id], reason, by, deps.clock.now())
+
+
+async def hold(tx: Tx, task: Task) -> None:
+    """A part of a transaction that is going to end a task: nobody else ends it, and nothing is delegated from it."""
+    await directory.hold_sponsors(tx, [task.sponsor])
+
+
+async def of_grant(tx: Tx, grant_sha256: bytes) -> Task | None:
+    """The task of a grant, by the digest of it."""
+    return await store.find_by_grant(tx, grant_sha256)
 
 
 async def _end(tx: Tx, deps: Deps, ids: Sequence[str], reason: EndReason, by: str, now: datetime) -> list[Task]:
@@ -129,7 +141,7 @@ async def _record(tx: Tx, deps: Deps, ended: Sequence[Task], by: str) -> None:
 async def find(deps: Deps, id: str) -> Task | Refusal:
     """A task by its id."""
     async with deps.db.look() as tx:
-        return await store.find(tx, id) or refusals.task_unknown(Stop(), task=id)
+        return (await store.find(tx, id) if is_id(id) else None) or _unknown(id)
 
 
 async def page(
@@ -157,6 +169,10 @@ async def unblock(deps: Deps, key: str, source: str = ADMIN, by: str = ADMIN) ->
     """Lift the block that `source` placed. The tasks that it ended stay ended."""
     lifted = await directory.lift_block(deps, key, source, by)
     return lifted if isinstance(lifted, Refusal) else await look_at(deps, key)
+
+
+def _unknown(id: str) -> Refusal:
+    return refusals.task_unknown(Stop(), task=id if is_id(id) else "of that id")
 
 
 # Upkeep --------------------------------------------------------------------------------------------------------------

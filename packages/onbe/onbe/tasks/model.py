@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from onbe.names import TASK_ID
+
 End = Literal["expired", "revoked"]
+State = Literal["open", "expired", "revoked"]
 EndReason = Literal[
     "revoked_by_agent", "task_killed", "agent_killed", "sponsor_killed", "sponsor_blocked", "parent_revoked"
 ]
 """Why a task was revoked: its agent's own wish; an administrator's, for one task, all of an agent or all of a person; a
 block of the person; the end of the task that it was delegated from."""
+
+
+def is_id(text: str) -> bool:
+    """Whether a text could be a task's id."""
+    return re.fullmatch(TASK_ID, text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +54,7 @@ class Task:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", tuple(self.scope))
         object.__setattr__(self, "chain", tuple(self.chain))
+
+    def state(self, now: datetime) -> State:
+        """How it stands: expired as soon as its time is over, whether a sweeper came by or not."""
+        return self.end or ("open" if now < self.expires_at else "expired")

@@ -18,7 +18,7 @@ from keel.refusal import Stop
 from onbe import __doc__ as about
 from onbe.deps import Deps
 from onbe.wire import refusals
-from onbe.wire.admin import agents, answers
+from onbe.wire.admin import agents, answers, sponsors, tasks
 from onbe.wire.admin.guard import Guard
 from onbe.wire.admin.schemas import SCHEMAS
 
@@ -34,7 +34,7 @@ class AdminApi(FastAPI):
         if not self.openapi_schema:
             made = super().openapi()
             components = made.setdefault("components", {})
-            components["schemas"] = dict(sorted(SCHEMAS.items()))
+            components["schemas"] = dict(sorted({**SCHEMAS, **tasks.SCHEMAS, **sponsors.SCHEMAS}.items()))
             components["securitySchemes"] = {
                 "key": {"type": "http", "scheme": "bearer", "description": "A key of Onbe:Admin:Keys."}
             }
@@ -61,13 +61,14 @@ def api(deps: Deps) -> FastAPI:
             Exception: _fault,
         },
     )
-    app.include_router(agents.router(deps))
+    for subject in (agents, tasks, sponsors):
+        app.include_router(subject.router(deps))
     return app
 
 
 def routes(deps: Deps) -> list[BaseRoute]:
     """Everything below `/admin`, behind the guard."""
-    return [Mount("/admin", app=Guard(api(deps), deps))]
+    return [Mount("/admin", app=Guard(sponsors.KeysInPaths(api(deps)), deps))]
 
 
 async def _http(request: Request, error: Exception) -> Response:
