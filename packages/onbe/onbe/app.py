@@ -19,7 +19,7 @@ from onbe.deps import Deps
 from onbe.drivers.development.issuer import OwnIssuer
 from onbe.drivers.development.keys import WithOwnIssuer
 from onbe.drivers.development.protocol import DevelopmentIssuer
-from onbe.drivers.keys.away import NoKeys
+from onbe.drivers.keys.http import HttpKeys
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.away import NoSigning
 from onbe.drivers.signing.local import LocalSigning
@@ -56,6 +56,8 @@ async def connect(
     signing = signing or LocalSigning(settings, data, clock)
     own = own_issuer(settings, clock, ids)
     async with AsyncExitStack() as held:
+        if keys is None:
+            keys = await held.enter_async_context(HttpKeys(settings, clock))
         if sponsors is None:
             asks = not any(settings.missing())
             sponsors = await held.enter_async_context(people(settings, clock, own)) if asks else NoDirectory()
@@ -64,7 +66,7 @@ async def connect(
             ids=ids,
             db=await held.enter_async_context(Database(url)),
             signing=signing,
-            keys=with_own_keys(keys or NoKeys(), own),
+            keys=with_own_keys(keys, own),
             sponsors=sponsors,
             settings=settings,
             data=data,

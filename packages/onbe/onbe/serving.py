@@ -23,7 +23,7 @@ from onbe.deps import Deps
 from onbe.telemetry import telling
 from onbe.wire import admin, audit, development, health
 from onbe.wire.faults import fault
-from onbe.wire.oauth import token
+from onbe.wire.oauth import discovery, token
 
 
 def web(deps: Deps) -> ASGIApp:
@@ -34,6 +34,7 @@ def web(deps: Deps) -> ASGIApp:
         *audit.routes(deps),
         *token.routes(deps),
         *development.routes(deps),
+        *discovery.routes(deps),
     ]
     inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
     return Observed(inside, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)

@@ -146,6 +146,9 @@ class AgentSettings(Section):
     max_token_ttl: Duration = Field(
         default=timedelta(hours=1), gt=NO_TIME, description="The longest max_token_ttl that a registration may have."
     )
+    key_networks: Annotated[Words, AfterValidator(_networks)] = Field(
+        default=(), description="Private networks where an agent's jwks_uri may be all the same."
+    )
 
 
 class TaskSettings(Section):
@@ -286,6 +289,8 @@ class OnbeSettings(Settings):
                 yield f"Onbe:Agents:Min{name}Ttl should be at most Onbe:Agents:Max{name}Ttl"
             elif not least <= default <= most:
                 yield f"Onbe:Tokens:Default{name}Ttl should be from Onbe:Agents:Min{name}Ttl to Max{name}Ttl"
+        if self.server.public_url and urlsplit(self.server.public_url).path:
+            yield "Onbe:Server:PublicUrl should have no path: what describes Onbe stands at /.well-known of its host"
         if not self.allow_insecure_http:
             for name, value in (
                 ("Server:PublicUrl", self.server.public_url),

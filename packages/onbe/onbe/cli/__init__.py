@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from keel.telemetry import logs
-from onbe.cli import agents, system
+from onbe.cli import agents, keys, system
 from onbe.secrecy import for_logs
 
 LEVEL = "Onbe__Log__Level"
@@ -29,6 +29,7 @@ app = typer.Typer(
 for command in (system.serve, system.migrate, system.doctor, system.settings):
     app.command()(command)
 app.add_typer(agents.app, name="agent")
+app.add_typer(keys.app, name="keys")
 
 
 @app.callback()

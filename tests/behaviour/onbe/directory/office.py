@@ -16,7 +16,7 @@ from keel.db import Database
 from keel.testing.fakes import FakeClock, FakeIds
 from keel.testing.plugin import FreshDatabase
 from onbe.deps import Deps
-from onbe.drivers.keys.away import NoKeys
+from onbe.drivers.keys.fake import FakeKeys
 from onbe.drivers.signing.fake import FakeSigning
 from onbe.drivers.sponsors.fake import FakeSponsors
 from onbe.serving import web
@@ -97,7 +97,7 @@ async def office(
             ids=FakeIds(),
             db=db,
             signing=FakeSigning(settings.issuer),
-            keys=NoKeys(),
+            keys=FakeKeys(),
             sponsors=FakeSponsors(clock),
             settings=settings,
             data=data,

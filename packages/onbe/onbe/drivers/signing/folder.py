@@ -148,6 +148,15 @@ def read_file(path: Path, closed_to: int) -> bytes:
     return data
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet, for its owner alone. Raises KeyTrouble."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise KeyTrouble(f"{path} cannot be written: {error.strerror}") from None
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, for its owner alone, and on disk before it has its name. Raises OSError."""
     fresh = path.with_name(f"{path.name}.new")

@@ -27,20 +27,15 @@ class LocalSigning:
     """
 
     def __init__(self, settings: OnbeSettings, data: Path, clock: Clock) -> None:
-        self._issuer, self._clock = settings.issuer, clock
-        self._named = settings.keys.active
+        self._settings, self._data, self._clock = settings, data, clock
         self._folder = KeyFolder(data / "keys")
         self.made: str | None = None
-        given = given_keys(settings)
-        self._follows = not given
-        self._looked, self._version = clock.monotonic(), self._folder.version()
-        if given:
-            self._ring = Ring(self._issuer, given, self._named)
-            return
-        if settings.development.enabled and not self._folder.held().keys:
+        self._follows = not given_keys(settings)
+        if self._follows and settings.development.enabled and not self._folder.held().keys:
             self.made = self._folder.make(first=True)
-            self._version = self._folder.version()
-        self._ring = self._from_folder()
+        # The number first: what changes while the keys are read is then read once more.
+        self._looked, self._version = clock.monotonic(), self._folder.version()
+        self._ring = ring_of(settings, data)
 
     @property
     def active(self) -> str:
@@ -65,14 +60,19 @@ class LocalSigning:
             if version != self._version:
                 self._version = version
                 try:
-                    self._ring = self._from_folder()
+                    self._ring = ring_of(self._settings, self._data)
                 except KeyTrouble as trouble:
                     log.error("keys.unreadable", trouble=str(trouble))
         return self._ring
 
-    def _from_folder(self) -> Ring:
-        held = self._folder.held()
-        return Ring(self._issuer, held.keys, self._named or held.active)
+
+def ring_of(settings: OnbeSettings, data: Path) -> Ring:
+    """The keys as the settings and the folder have them now. Raises KeyTrouble."""
+    given = given_keys(settings)
+    if given:
+        return Ring(settings.issuer, given, settings.keys.active)
+    held = KeyFolder(data / "keys").held()
+    return Ring(settings.issuer, held.keys, settings.keys.active or held.active)
 
 
 def given_keys(settings: OnbeSettings) -> list[SigningKey]:
