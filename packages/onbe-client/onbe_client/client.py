@@ -62,7 +62,7 @@ class OnbeClient(ClientBase):
         self,
         subject_token: str,
         resource: str,
-        scope: str | tuple[str, ...] | list[str],
+        scope: str | tuple[str, ...] | list[str] | None = None,
         *,
         subject_token_type: str = flows.SUBJECT_ACCESS,
         key: str | None = None,
@@ -70,18 +70,16 @@ class OnbeClient(ClientBase):
     ) -> TaskSession:
         """Begin a task for the person whose token this is, or a part of the task whose token this is (RFC 8693).
 
+        `resource`: where the task works, one of the agent's audiences. `scope`: what for; None is all there is.
+
         The grant is kept in the store under `key`, else under the task's id. Raises OnbeError: RequestRefused for a
         subject token that is not taken, ScopeRefused, TargetRefused, AgentUnknown, the kinds of Over, or what could
         be retried until the patience was over.
         """
-        begun = await run(
-            flows.exchange(
-                self._core, subject_token, resource, self._scope(scope), kind=subject_token_type,
-                patience=self._patience if patience is None else patience,
-            ),
-            self._http,
-            self._core.world,
-        )  # fmt: skip
+        wait = self._patience if patience is None else patience
+        wanted = None if scope is None else self._scope(scope)
+        flow = flows.exchange(self._core, subject_token, resource, wanted, kind=subject_token_type, patience=wait)
+        begun = await run(flow, self._http, self._core.world)
         grant = Grant(
             grant=begun.grant, issuer=self.issuer, agent_id=self.agent_id, task_id=begun.task_id, resource=resource,
             task_expires_at=begun.task_expires_at,

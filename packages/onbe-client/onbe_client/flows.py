@@ -62,7 +62,7 @@ class Begun:
     came: Came
     task_id: str
     resource: str
-    scope: tuple[str, ...]
+    scope: tuple[str, ...] | None
     grant: str = field(repr=False)
     task_expires_at: datetime | None = None
 
@@ -110,7 +110,7 @@ def _authenticated(
 
 
 def exchange(
-    core: Core, subject_token: str, resource: str, scope: tuple[str, ...], *, kind: str, patience: float
+    core: Core, subject_token: str, resource: str, scope: tuple[str, ...] | None, *, kind: str, patience: float
 ) -> Flow[Begun]:
     """A new task. What may be retried is, until `patience` seconds have passed."""
     form = {
@@ -118,7 +118,7 @@ def exchange(
         "subject_token": subject_token,
         "subject_token_type": kind,
         "resource": resource,
-        "scope": " ".join(scope),
+        **({} if scope is None else {"scope": " ".join(scope)}),
     }
 
     def attempt() -> Flow[Begun]:

@@ -67,7 +67,7 @@ class OnbeClient(ClientBase):
         self,
         subject_token: str,
         resource: str,
-        scope: str | tuple[str, ...] | list[str],
+        scope: str | tuple[str, ...] | list[str] | None = None,
         *,
         subject_token_type: str = flows.SUBJECT_ACCESS,
         key: str | None = None,
@@ -75,11 +75,9 @@ class OnbeClient(ClientBase):
     ) -> TaskSession:
         """Begin a task; see `onbe_client.OnbeClient.exchange`."""
         wait = self._patience if patience is None else patience
-        begun = self._play(
-            flows.exchange(
-                self._core, subject_token, resource, self._scope(scope), kind=subject_token_type, patience=wait
-            )
-        )
+        wanted = None if scope is None else self._scope(scope)
+        flow = flows.exchange(self._core, subject_token, resource, wanted, kind=subject_token_type, patience=wait)
+        begun = self._play(flow)
         grant = Grant(
             grant=begun.grant, issuer=self.issuer, agent_id=self.agent_id, task_id=begun.task_id, resource=resource,
             task_expires_at=begun.task_expires_at,
