@@ -25,7 +25,7 @@ from onbe.names import (
     DEPTH_MOST,
     DISPLAY_LENGTH,
     RESERVED_IDS,
-    SCOPE_LENGTH,
+    SCOPE_TOKEN_LENGTH,
     SCOPES_MOST,
     URI_LENGTH,
 )
@@ -270,8 +270,8 @@ def _texts(value: object, reading: _Reading, name: str, least: int, most: int, c
 
 
 def _scope_problem(text: str) -> str:
-    fits = len(text) <= SCOPE_LENGTH and SCOPE.fullmatch(text)
-    return "" if fits else f"should be a scope token (RFC 6749, 3.3) of at most {SCOPE_LENGTH} characters"
+    fits = len(text) <= SCOPE_TOKEN_LENGTH and SCOPE.fullmatch(text)
+    return "" if fits else f"should be a scope token (RFC 6749, 3.3) of at most {SCOPE_TOKEN_LENGTH} characters"
 
 
 def _audience_problem(text: str) -> str:

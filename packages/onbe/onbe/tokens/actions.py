@@ -66,9 +66,8 @@ async def person(deps: Deps, token: str, peek: jose.Peek, agents: Collection[str
     rules = subject_rules(deps.settings)
     if rules.issuer is None:
         return refusals.subject_issuer(Stop())
-    uri = deps.settings.subjects.jwks_uri
     try:
-        keys = await (deps.keys.at(uri, peek.kid) if uri else deps.keys.of_issuer(rules.issuer, peek.kid))
+        keys = await deps.keys.of_issuer(rules.issuer, peek.kid)
     except KeysUnavailable:
         return refusals.subject_keys_unavailable(LATER)
     jwt = jose.verified(token, keys)

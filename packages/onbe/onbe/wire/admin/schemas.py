@@ -12,7 +12,7 @@ from onbe.names import (
     DISPLAY_LENGTH,
     KEYS_MOST,
     RESERVED_IDS,
-    SCOPE_LENGTH,
+    SCOPE_TOKEN_LENGTH,
     SCOPES_MOST,
     URI_LENGTH,
 )
@@ -64,7 +64,7 @@ MEMBERS: dict[str, Schema] = {
         "description": "Its name for people; printable characters, no blank at either end.",
     },
     "allowed_scopes": _list(
-        {"type": "string", "maxLength": SCOPE_LENGTH, "pattern": "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$"},
+        {"type": "string", "maxLength": SCOPE_TOKEN_LENGTH, "pattern": "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$"},
         1, SCOPES_MOST, "The scope tokens (RFC 6749, 3.3) that it may be granted.",
     ),
     "allowed_audiences": _list(
