@@ -29,6 +29,13 @@ def no_new_privileges() -> None:
     _must(PR_SET_NO_NEW_PRIVS, 1)
 
 
+def end_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when its parent ends; it ends now where that has gone already."""
+    _must(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it ended before it could be said that this one ends with it
+        os._exit(1)
+
+
 def become(uid: int, gid: int, *, parent: int, code: bytes | None = None) -> None:
     """Give root away: from here on this process is `uid`, alone in `gid`, without capabilities and ways to any.
 
@@ -49,9 +56,7 @@ def become(uid: int, gid: int, *, parent: int, code: bytes | None = None) -> Non
     if code is not None:
         _filter(code)
     _must(PR_SET_DUMPABLE, 0)
-    _must(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before it could be said that this one ends with it
-        os._exit(1)
+    end_with(parent)
     os.umask(0o077)
     os.chdir("/")
     _take_ways(ways)

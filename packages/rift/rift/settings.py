@@ -22,6 +22,7 @@ __all__ = [
     "CommandSettings",
     "DatabaseSettings",
     "LogSettings",
+    "OnbeSettings",
     "RepoSettings",
     "RiftSettings",
     "ServerSettings",
@@ -198,6 +199,12 @@ class RepoSettings(Section):
     )
 
 
+class OnbeSettings(Section):
+    enabled: bool = Field(
+        default=True, description="Whether `rift up` starts Onbe too, where it is installed; `--without-onbe` says no."
+    )
+
+
 class LogSettings(Section):
     format: Literal["auto", "console", "json"] = Field(
         default="auto",
@@ -235,6 +242,7 @@ class RiftSettings(Settings):
     commands: CommandSettings = CommandSettings()
     repos: RepoSettings = RepoSettings()
     audit: AuditSettings = AuditSettings()
+    onbe: OnbeSettings = OnbeSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ Result = TypeVar("Result")
 SERVER_USER = "onbe-server"
 """The system user that the server runs as, where root starts it."""
 LOCK = "onbe.lock"
+HELD_TRIES = 50
+"""How often one that is just ending is looked for, a tenth of a second apart."""
 DATABASE = "database.json"
 """The file in the data folder with which whoever starts this Onbe says where its database is: `runtime` and `owner`."""
 
@@ -116,9 +119,16 @@ class Place:
         return told and {"url": "starting or stopping", **told}
 
     @contextmanager
-    def held(self, **told: object) -> Iterator[None]:
-        """Be the one process that serves this data. Exits with where the other one is when there is one."""
+    def held(self, *, patient: bool = False, **told: object) -> Iterator[None]:
+        """Be the one process that serves this data. Exits with where the other one is when there is one.
+
+        `patient`: one that is just ending is waited for.
+        """
         with ExitStack() as stack:
+            for _ in range(HELD_TRIES if patient and self.running() else 0):
+                if self.running() is None:
+                    break
+                threading.Event().wait(0.1)
             try:
                 stack.enter_context(hold(self.data / LOCK, **told))
             except BlockingIOError:

@@ -10,24 +10,23 @@ from contextlib import contextmanager
 
 from keel.dropping import no_new_privileges
 from keel.ids import SystemIds
+from keel.listening import listen
 from keel.postgres import PostgresError
 from onbe import app
 from onbe.cli.place import Place, fail, loop, note, prepare
 from onbe.settings import AdminSettings
 
-BACKLOG = 2048
-"""How many connections may wait to be taken."""
 LOOK_SECONDS = 1.0
 """How often a server looks whether our own database still runs."""
 
 
-def serve(place: Place) -> int:
-    """Serve until a signal. The exit code."""
+def serve(place: Place, *, patient: bool = False) -> int:
+    """Serve until a signal. The exit code. `patient`: another one may just be ending."""
     lacks = list(place.settings.missing())
     if lacks:
         fail("\n".join([*lacks, f"`{place.spelled('serve --development')}` tries Onbe without any of it."]))
     # The port first: where it is taken, nothing was made yet.
-    with place.held(url=place.settings.issuer), _listening(place) as listening:
+    with place.held(patient=patient, url=place.settings.issuer), _listening(place) as listening:
         if os.geteuid() == 0:
             from onbe.cli import keeper
 
@@ -111,11 +110,11 @@ def ready_lines(place: Place) -> list[str]:
 def _listening(place: Place) -> Iterator[socket.socket]:
     """The port, taken at once: what comes early waits."""
     server = place.settings.server
-    with socket.socket(socket.AF_INET6 if ":" in server.host else socket.AF_INET) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((server.host, server.port))
-            listening.listen(BACKLOG)
-        except OSError as error:
-            fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
+    try:
+        taken = listen(server.host, server.port)
+    except OSError as error:
+        fail(
+            f"cannot listen on {server.host}:{server.port}: {error.strerror}. Onbe:Server:Port, or --port, is another."
+        )
+    with taken as listening:
         yield listening

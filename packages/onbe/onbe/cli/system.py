@@ -6,11 +6,13 @@ What each needs is imported when it runs, so that `onbe --help` is quick.
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from keel.dropping import end_with
 from onbe.cli.place import DataOption, JsonOption, find, on
 
 PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
@@ -18,10 +20,15 @@ HostOption = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", hel
 DevelopmentOption = Annotated[
     bool, typer.Option("--development", help="A start to try Onbe with, for this machine alone.")
 ]
+ParentOption = Annotated[int | None, typer.Option("--parent", hidden=True, help="End with this process.")]
 
 
 def serve(
-    data: DataOption = None, port: PortOption = None, host: HostOption = None, development: DevelopmentOption = False
+    data: DataOption = None,
+    port: PortOption = None,
+    host: HostOption = None,
+    development: DevelopmentOption = False,
+    parent: ParentOption = None,
 ) -> None:
     """Serve.
 
@@ -32,7 +39,9 @@ def serve(
     """
     from onbe.cli import running
 
-    raise typer.Exit(running.serve(on(find(data, development=development), host, port)))
+    if parent is not None:
+        end_with(parent, signal.SIGTERM)
+    raise typer.Exit(running.serve(on(find(data, development=development), host, port), patient=parent is not None))
 
 
 def migrate(data: DataOption = None) -> None:

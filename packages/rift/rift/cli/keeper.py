@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import structlog
@@ -18,7 +18,7 @@ from keel.children import Child
 from keel.ledger.keys import KeyFolder, KeyTrouble
 from keel.telemetry import logs
 from rift import app
-from rift.cli import conduct, sample
+from rift.cli import beside, conduct, sample
 from rift.cli.child import BOOT
 from rift.cli.place import SERVER_USER, Place, fail, note
 from rift.drivers.line import BadFrame, connect, frame
@@ -64,6 +64,13 @@ async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple
         lambda word: ready.set(),
     )
     _on_signals(desk, child)
+    async with beside.onbe(place, quiet=demo is not None) if command == "up" else nullcontext():
+        return await _keep(place, child, desk, ready, demo)
+
+
+async def _keep(
+    place: Place, child: Child, desk: Desk, ready: asyncio.Event, demo: tuple[str | None, str | None] | None
+) -> int:
     database = asyncio.create_task(conduct.keep_database(place), name="database")
     served = asyncio.create_task(_until_it_ends(desk, child))
     try:

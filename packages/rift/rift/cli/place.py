@@ -17,7 +17,7 @@ import platformdirs
 import typer
 
 from keel.holding import hold, holder, stranger
-from keel.postgres import EmbeddedPostgres, PostgresError
+from keel.postgres import EmbeddedPostgres, PostgresError, Tenant
 from keel.refusal import Ask, Call, Refusal
 from rift.people.model import OPERATOR
 
@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 
 SERVER_USER = "rift-server"
 """The system user that the server and the workers run as, where root starts them."""
+ONBE = Tenant("onbe", guest="onbe-server")
+"""Onbe's part of the embedded database."""
 
 DataOption = Annotated[
     Path | None,
@@ -56,7 +58,15 @@ class Place:
     @property
     def postgres(self) -> EmbeddedPostgres | None:
         """The embedded database, unless a URL is set. As root, its guest is the user that the server runs as."""
-        return None if self.settings.database.url else EmbeddedPostgres(self.data, guest=SERVER_USER)
+        if self.settings.database.url:
+            return None
+        tenants = (ONBE,) if self.settings.onbe.enabled else ()
+        return EmbeddedPostgres(self.data, guest=SERVER_USER, tenants=tenants)
+
+    @property
+    def onbe(self) -> Path:
+        """Onbe's data folder."""
+        return self.data / "onbe"
 
     @property
     def agents_socket(self) -> Path:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import signal
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from keel.dropping import no_new_privileges
+from keel.holding import holder
+from keel.listening import BACKLOG, listen
 from rift import app
-from rift.cli import conduct, keeper, sample
+from rift.cli import beside, conduct, keeper, sample
 from rift.cli.place import Place, fail, loop, note, prepare
 
 STOP_SECONDS = 30
 """How long `rift down` waits for the server and the workers."""
-PORT_TRIES = 20
-"""How often a port that is taken is tried again, a tenth of a second apart."""
-BACKLOG = 2048
-"""How many connections may wait to be taken."""
 
 
 def up(place: Place, *, demo: bool, repo: str | None, ref: str | None) -> int:
@@ -59,6 +55,10 @@ def _run(
             return loop(keeper.keep(place, command, child, demo))
 
     async def main() -> int:
+        async with beside.onbe(place, quiet=demo is not None) if command == "up" else nullcontext():
+            return await everything()
+
+    async def everything() -> int:
         async with conduct.connected(place) as deps:
             if demo is not None:
                 return await conduct.demo(deps, place, sockets, *demo)
@@ -117,14 +117,14 @@ def stop(place: Place) -> int:
 
 
 def _pids(place: Place) -> list[int]:
-    """The processes of the server and the workers of a place."""
-    running = place.running()
-    return [*place.workers(), *([running["pid"]] if running and running["pid"] else [])]
+    """The processes of the server and the workers of a place, and of its Onbe, where that was started by itself."""
+    serving = (place.running(), holder(place.onbe / "onbe.lock"))
+    return [*place.workers(), *(told["pid"] for told in serving if told and told["pid"])]
 
 
 async def _until_free(place: Place) -> None:
     for _ in range(STOP_SECONDS * 10):
-        if place.running() is None and not place.workers():
+        if not _pids(place):
             return
         await asyncio.sleep(0.1)
     pids = ", ".join(map(str, _pids(place)))
@@ -135,14 +135,11 @@ async def _until_free(place: Place) -> None:
 def _sockets(place: Place) -> Iterator[list[socket.socket]]:
     """The port for people and agents, and the socket for boxes' agents, both taken at once: what comes early waits."""
     server = place.settings.server
-    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-    with socket.socket(family) as listening, socket.socket(socket.AF_UNIX) as agents:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            _bind(listening, (server.host, server.port))
-            listening.listen(BACKLOG)
-        except OSError as error:
-            fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
+    try:
+        taken = listen(server.host, server.port)
+    except OSError as error:
+        fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. --port N takes another.")
+    with taken as listening, socket.socket(socket.AF_UNIX) as agents:
         place.agents_socket.unlink(missing_ok=True)
         before = os.umask(0o177)  # closed from its first moment on
         try:
@@ -167,15 +164,3 @@ def _admit_agents(place: Place) -> None:
             return note(f"rift: {path} stays closed to boxes' agents: {error.strerror}")
         path.chmod(0o660)
     return None
-
-
-def _bind(listening: socket.socket, address: tuple[str, int]) -> None:
-    """Take a port. As root it is tried again for a moment: where a keeper was killed, its child ends just after it."""
-    for _ in range(PORT_TRIES if os.geteuid() == 0 else 0):
-        try:
-            return listening.bind(address)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            threading.Event().wait(0.1)
-    return listening.bind(address)

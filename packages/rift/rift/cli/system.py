@@ -21,6 +21,7 @@ RepoOption = Annotated[
 RefOption = Annotated[
     str | None, typer.Option("--ref", metavar="REF", help="For the demo: the branch; by default the repository's own.")
 ]
+WithoutOnbeOption = Annotated[bool, typer.Option("--without-onbe", help="Do not start Onbe too.")]
 DemoOption = Annotated[bool, typer.Option("--demo", help="Play the demo against it, stop, exit with its status.")]
 
 
@@ -30,10 +31,12 @@ def up(
     demo: DemoOption = False,
     repo: RepoOption = None,
     ref: RefOption = None,
+    without_onbe: WithoutOnbeOption = False,
 ) -> None:
     """Set everything up and serve.
 
-    Database, migrations, a first admin, a sample repository, server and worker; again: seconds, and all is still there.
+    Database, migrations, a first admin, a sample repository, server and worker, and Onbe beside them; again: seconds,
+    and all is still there.
 
     Example: rift up --port 7433 --data ~/rift
     """
@@ -41,7 +44,11 @@ def up(
         raise typer.BadParameter("--repo and --ref are for --demo; `rift repo add` adds a repository")
     from rift.cli import running
 
-    raise typer.Exit(running.up(_on_port(find(data), port), demo=demo, repo=repo, ref=ref))
+    place = _on_port(find(data), port)
+    if without_onbe:
+        onbe = place.settings.onbe.model_copy(update={"enabled": False})
+        place = Place(place.data, place.settings.model_copy(update={"onbe": onbe}))
+    raise typer.Exit(running.up(place, demo=demo, repo=repo, ref=ref))
 
 
 def serve(data: DataOption = None, port: PortOption = None) -> None:
