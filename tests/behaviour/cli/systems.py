@@ -56,9 +56,10 @@ def rift(*arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without any setting of Rift's, and with `more`."""
-    kept = {name: value for name, value in os.environ.items() if not name.lower().startswith("rift_")}
-    return {**kept, "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "COLUMNS": "100", **(more or {})}
+    """This process's environment without any setting of ours, and with `more`. Onbe is left out: its port is one."""
+    kept = {name: value for name, value in os.environ.items() if not name.lower().startswith(("rift_", "onbe_"))}
+    ours = {"PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "COLUMNS": "100", "Rift__Onbe__Enabled": "false"}
+    return {**kept, **ours, **(more or {})}
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Played:
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A `rift` command with its output as lines; it is ended with the block."""
-    environment = {**os.environ, "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "Rift__Onbe__Enabled": "false"}
     with subprocess.Popen(
         [*RIFT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as one:

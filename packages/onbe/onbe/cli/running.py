@@ -114,7 +114,7 @@ def _listening(place: Place) -> Iterator[socket.socket]:
         taken = listen(server.host, server.port)
     except OSError as error:
         fail(
-            f"cannot listen on {server.host}:{server.port}: {error.strerror}. Onbe:Server:Port, or --port, is another."
+            f"cannot listen on {server.host}:{server.port}: {error.strerror}. Onbe:Server:Port or --port names another."
         )
     with taken as listening:
         yield listening
