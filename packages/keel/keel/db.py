@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self, TypeVar
 
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, AsyncPipeline, Error, OperationalError
 from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
@@ -48,8 +48,9 @@ class Use:
 class Tx:
     """One open transaction. Commits when its block ends, rolls back on an exception."""
 
-    def __init__(self, connection: AsyncConnection[Any]) -> None:
+    def __init__(self, connection: AsyncConnection[Any], pipeline: AsyncPipeline | None = None) -> None:
         self.connection = connection
+        self._pipeline = pipeline
 
     async def one(self, shape: type[Row], sql: LiteralString, params: Params | None = None) -> Row | None:
         """The first row as a `shape` (its columns are the fields), or None."""
@@ -83,7 +84,18 @@ class Tx:
 
     async def run(self, sql: LiteralString, params: Params | None = None) -> int:
         """Run a statement; how many rows it changed or gave."""
-        return (await self.connection.execute(sql, params)).rowcount
+        cursor = await self.connection.execute(sql, params)
+        if self._pipeline is not None:
+            await self._pipeline.sync()  # what it did is known once its answer is here
+        return cursor.rowcount
+
+    async def send(self, sql: LiteralString, params: Params | None = None) -> None:
+        """Run a statement of which nothing is to be known but that it did not fail.
+
+        In a transaction of few trips it goes with the next statement that is waited for, or with the commit; there its
+        failure is raised, and nothing is committed.
+        """
+        await self.connection.execute(sql, params)
 
     async def many(self, sql: LiteralString, params: Sequence[Params]) -> None:
         """Run a statement once per parameter set."""
@@ -146,14 +158,18 @@ class Database:
             yield Tx(connection)
 
     @asynccontextmanager
-    async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
-        """A transaction. Raises RuntimeError when one is already open in this task."""
+    async def tx(self, whose: str | None = None, *, few_trips: bool = False) -> AsyncIterator[Tx]:
+        """A transaction. Raises RuntimeError when one is already open in this task.
+
+        With `few_trips`, BEGIN goes with the first statement, and what was sent by `Tx.send` goes with COMMIT: for
+        transactions that everybody waits for all day.
+        """
         forbid_in_transaction("a second transaction")
         with tracing.span("transaction"):
-            async with self._connection(whose) as connection, connection.transaction():
+            async with self._connection(whose) as connection, _transaction(connection, few_trips) as tx:
                 mark = _inside.set(True)
                 try:
-                    yield Tx(connection)
+                    yield tx
                 finally:
                     _inside.reset(mark)
 
@@ -182,3 +198,19 @@ class Database:
                 self._turns[whose] = (turns, here)
             else:
                 del self._turns[whose]
+
+
+@asynccontextmanager
+async def _transaction(connection: AsyncConnection[Any], few_trips: bool) -> AsyncIterator[Tx]:
+    if not few_trips:
+        async with connection.transaction():
+            yield Tx(connection)
+        return
+    async with connection.pipeline() as pipeline, connection.transaction():
+        try:
+            yield Tx(connection, pipeline)
+        except BaseException:
+            # After a failure the server passes over all that comes before the next sync, a ROLLBACK too.
+            with suppress(Error):
+                await pipeline.sync()
+            raise

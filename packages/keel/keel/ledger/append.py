@@ -66,7 +66,7 @@ async def have_months(tx: Tx, now: datetime) -> None:
 
 async def append(tx: Tx, record: Record) -> None:
     """Write one record, and its text beside it."""
-    await tx.run(_APPEND, _params(record))
+    await tx.send(_APPEND, _params(record))
 
 
 async def append_all(tx: Tx, records: Sequence[Record]) -> None:

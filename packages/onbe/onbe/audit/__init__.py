@@ -48,9 +48,9 @@ class Row:
 
 
 @asynccontextmanager
-async def recorded(deps: Deps, row: Row) -> AsyncIterator[Tx]:
-    """A transaction that ends with its record."""
-    async with deps.db.tx() as tx:
+async def recorded(deps: Deps, row: Row, *, few_trips: bool = False) -> AsyncIterator[Tx]:
+    """A transaction that ends with its record. `few_trips`: as `keel.db.Database.tx` says."""
+    async with deps.db.tx(few_trips=few_trips) as tx:
         yield tx
         if not row.silent:
             await ledger.append(tx, _record(deps, row))

@@ -72,7 +72,7 @@ async def exchange(deps: Deps, ask: Exchange, started: float) -> Issued | Refusa
     refused = decide_sponsor(facts.sponsor, status)
     if refused is not None:
         return await _denied(deps, row, shown, refused)
-    async with recorded(deps, row) as tx:
+    async with recorded(deps, row, few_trips=True) as tx:
         held = await store.hold_for_exchange(tx, _spending(shown), person.sponsor)
         agent = _still(held, facts)
         if isinstance(agent, Refusal):
@@ -114,7 +114,7 @@ async def refresh(deps: Deps, ask: Refresh, started: float) -> Issued | Refusal:
     if isinstance(decision, Refusal) or task is None:
         assert isinstance(decision, Refusal)  # nothing is minted without a task
         return await _denied(deps, row, shown, decision)
-    async with recorded(deps, row) as tx:
+    async with recorded(deps, row, few_trips=True) as tx:
         held = await store.hold_for_refresh(tx, _spending(shown), task.sponsor, task.id)
         if task.parent is not None:
             line = await store.line_of(tx, task.parent)
@@ -167,7 +167,7 @@ async def _delegate(deps: Deps, ask: Exchange, row: Row, shown: Assertion, facts
         refused = decide_sponsor(before.sponsor, status)
     if refused is not None:
         return await _denied(deps, row, shown, refused)
-    async with recorded(deps, row) as tx:
+    async with recorded(deps, row, few_trips=True) as tx:
         held = await store.hold_for_exchange(tx, _spending(shown), parent.sponsor)
         line = await store.line_of(tx, brought.task, held=True)
         agent = _still(held, facts)
@@ -255,7 +255,7 @@ async def _unauthentic(deps: Deps, row: Row, shown: Unauthentic) -> Refusal:
 
 async def _denied(deps: Deps, row: Row, shown: Assertion, refusal: Refusal) -> Refusal:
     """A denial of an agent, which has used its assertion up. One that it had used before is denied as that."""
-    async with recorded(deps, row) as tx:
+    async with recorded(deps, row, few_trips=True) as tx:
         fresh = await store.spend(tx, _spending(shown))
         return row.said(refusal if fresh else unbelieved.assertion_replayed(Stop()))
 

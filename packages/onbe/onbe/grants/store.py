@@ -66,7 +66,7 @@ _LOOK_FOR_REFRESH = _whole(
     LEFT JOIN sponsors s ON s.key = t.sponsor
     """
 )
-_SPEND = _whole("<spend> SELECT FROM spent")
+_SPEND = _whole("<spend> SELECT 1 FROM spent")
 _HOLD_FOR_EXCHANGE = _whole(
     """
     <spend>
@@ -144,7 +144,7 @@ async def look_for_refresh(tx: Tx, agent: str, grant_sha256: bytes) -> Facts:
 
 async def spend(tx: Tx, spending: Spending) -> bool:
     """Use an assertion up. False where it was used before."""
-    return bool(await tx.run(_SPEND, spending.params))
+    return bool(await tx.tuples(_SPEND, spending.params))
 
 
 async def hold_for_exchange(tx: Tx, spending: Spending, sponsor: str) -> Held:
@@ -172,7 +172,7 @@ async def hold_for_refresh(tx: Tx, spending: Spending, sponsor: str, task: str) 
 
 async def take_back(tx: Tx, task: str) -> None:
     """Undo the renewal that this transaction counted."""
-    await tx.run("UPDATE tasks SET renewals = renewals - 1 WHERE id = %(task)s", {"task": task})
+    await tx.send("UPDATE tasks SET renewals = renewals - 1 WHERE id = %(task)s", {"task": task})
 
 
 async def line_of(tx: Tx, task: str | None, *, held: bool = False) -> Line:
@@ -193,7 +193,7 @@ async def line_of(tx: Tx, task: str | None, *, held: bool = False) -> Line:
 
 async def is_revoked(tx: Tx, jti: str) -> bool:
     """Whether this one token was revoked."""
-    return bool(await tx.run("SELECT FROM revoked_tokens WHERE jti = %(jti)s", {"jti": jti}))
+    return bool(await tx.tuples("SELECT 1 FROM revoked_tokens WHERE jti = %(jti)s", {"jti": jti}))
 
 
 async def current(tx: Tx, task: str) -> Task | None:
@@ -204,7 +204,7 @@ async def current(tx: Tx, task: str) -> Task | None:
 
 async def insert_task(tx: Tx, task: Task, grant_sha256: bytes) -> None:
     """Add a task with its grant."""
-    await tx.run(
+    await tx.send(
         """
         INSERT INTO tasks (id, agent, sponsor, audience, scope, created_at, expires_at, parent, depth, chain, instance,
                            grant_sha256)
