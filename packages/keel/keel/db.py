@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, LiteralString, Self, TypeVar
 
-from psycopg import AsyncConnection, AsyncPipeline, Error, OperationalError
+from psycopg import AsyncConnection, AsyncPipeline, AsyncTransaction, Error, OperationalError
 from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
@@ -206,7 +206,8 @@ async def _transaction(connection: AsyncConnection[Any], few_trips: bool) -> Asy
         async with connection.transaction():
             yield Tx(connection)
         return
-    async with connection.pipeline() as pipeline, connection.transaction():
+    # Not connection.transaction(), which inside a pipeline waits after BEGIN and before COMMIT.
+    async with connection.pipeline() as pipeline, AsyncTransaction(connection):
         try:
             yield Tx(connection, pipeline)
         except BaseException:

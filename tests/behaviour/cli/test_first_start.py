@@ -35,9 +35,9 @@ class CutDatabase(Database):
         self.url = inner.url
 
     @asynccontextmanager
-    async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
+    async def tx(self, whose: str | None = None, *, few_trips: bool = False) -> AsyncIterator[Tx]:
         self.left -= 1
-        async with self._inner.tx(whose) as tx:
+        async with self._inner.tx(whose, few_trips=few_trips) as tx:
             yield tx
             if self.left == 0 and not self._after:
                 raise Cut

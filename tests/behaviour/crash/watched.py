@@ -107,9 +107,9 @@ def watched_database(here: points.Points) -> type[Database]:
                 yield WatchedTx(tx.connection)
 
         @asynccontextmanager
-        async def tx(self, whose: str | None = None) -> AsyncIterator[Tx]:
+        async def tx(self, whose: str | None = None, *, few_trips: bool = False) -> AsyncIterator[Tx]:
             place = ""
-            async with super().tx(whose) as tx:
+            async with super().tx(whose, few_trips=few_trips) as tx:
                 yield tx
                 place = here.place(sys._getframe(1)) or "?"
                 count = here.begin(place, "commit")

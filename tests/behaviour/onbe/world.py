@@ -238,11 +238,12 @@ def settings_of_tests() -> OnbeSettings:
 
 @asynccontextmanager
 async def world_of(
-    database: FreshDatabase, clock: FakeClock, settings: OnbeSettings | None = None, **drivers: Any
-) -> AsyncIterator[World]:
+    database: FreshDatabase, clock: FakeClock, settings: OnbeSettings | None = None, *, connections: int = 12,
+    **drivers: Any,
+) -> AsyncIterator[World]:  # fmt: skip
     """A world on a database. `drivers` replace what `Deps` would hold (`signing`, `keys`, `sponsors`, …)."""
     sponsors, keys = FakeSponsors(clock, {"ada": "active", "bob": "active"}), PublishedInMemory()
-    async with Database(database.runtime) as db:
+    async with Database(database.runtime, size=connections) as db:
         made: dict[str, Any] = {
             "clock": clock,
             "ids": SystemIds(),
