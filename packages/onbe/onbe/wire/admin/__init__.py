@@ -12,8 +12,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Match, Mount, Route
 
+from keel.db import Busy, OperationalError
 from keel.refusal import Stop
 from onbe import __doc__ as about
 from onbe.deps import Deps
@@ -58,6 +59,8 @@ def api(deps: Deps) -> FastAPI:
         exception_handlers={
             HTTPException: _http,
             RequestValidationError: _parameters,
+            Busy: _away,
+            OperationalError: _away,
             Exception: _fault,
         },
     )
@@ -68,7 +71,8 @@ def api(deps: Deps) -> FastAPI:
 
 def routes(deps: Deps) -> list[BaseRoute]:
     """Everything below `/admin`, behind the guard."""
-    return [Mount("/admin", app=Guard(sponsors.KeysInPaths(api(deps)), deps))]
+    door = Guard(sponsors.KeysInPaths(api(deps)), deps)
+    return [Mount("/admin", app=door), Route("/admin", door)]
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -78,9 +82,19 @@ async def _http(request: Request, error: Exception) -> Response:
         return answers.refused(refusals.path_unknown(Stop()))
     if error.status_code == 405:
         said = answers.refused(refusals.method_unknown(Stop()))
-        said.headers.update(error.headers or {})
+        said.headers["Allow"] = ", ".join(sorted(_methods(request)))
         return said
     return answers.refused(answers.malformed("The request cannot be read"))
+
+
+def _methods(request: Request) -> set[str]:
+    """What the path takes, whichever operation: the framework names those of the first alone (RFC 9110, 10.2.1)."""
+    methods: set[str] = set()
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            methods.add(method)
+    return methods
 
 
 async def _parameters(request: Request, error: Exception) -> Response:
@@ -88,6 +102,10 @@ async def _parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     told = "; ".join(f"the parameter {one['loc'][-1]}: {one['msg']}" for one in error.errors())
     return answers.refused(answers.malformed(told[:1].upper() + told[1:]))
+
+
+async def _away(request: Request, error: Exception) -> Response:
+    return answers.database_away()
 
 
 async def _fault(request: Request, error: Exception) -> Response:
