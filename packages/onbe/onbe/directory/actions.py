@@ -7,7 +7,7 @@ from datetime import datetime
 
 from keel.db import Tx
 from keel.refusal import Refusal, Stop
-from onbe.audit import Row, recorded
+from onbe.audit import Row, recorded, stranger
 from onbe.deps import Deps
 from onbe.directory import refusals, store
 from onbe.directory.decide import (
@@ -100,11 +100,9 @@ async def delete_agent(deps: Deps, agent_id: str) -> Registration | Refusal:
         return decided
 
 
-async def admin_denied(deps: Deps, reason: str) -> None:
-    """Take down that somebody without the key knocked at the admin API."""
-    row = Row("admin.denied", deps.clock.monotonic(), agent=ADMIN, outcome=reason)
-    async with recorded(deps, row):
-        pass
+async def admin_denied(deps: Deps, refusal: Refusal) -> Refusal:
+    """Take down that somebody without the key knocked at the admin API: the first in a minute, and how many more."""
+    return await stranger(deps, Row("admin.denied", deps.clock.monotonic(), agent=ADMIN), refusal)
 
 
 # People, and fences: parts of the transactions of `tasks.actions`, which says in which order rows are locked ----------

@@ -46,7 +46,10 @@ async def test_who_has_no_key_is_told_so_and_recorded(admin: Office, path: str) 
         problem(answer, 401, "admin_key_wrong")
         assert answer.headers["www-authenticate"] == 'Bearer realm="onbe admin"'
     records = await admin.records()
-    assert {(one["action"], one["outcome"]) for one in records} == {("admin.denied", "admin_key_wrong")}
+    assert [(one["action"], one["outcome"]) for one in records] == [("admin.denied", "admin_key_wrong")]
+    assert await admin.rows("SELECT reason, count FROM strangers") == [
+        {"reason": "admin_key_wrong", "count": len(NO_KEY)}
+    ]
     assert KEY[4:] not in json.dumps(records)
 
 

@@ -72,8 +72,7 @@ class Guard:
         fits = [same_digest(one, presented) for one in self._digests]  # each is compared, whichever fits
         if scheme.lower() == "bearer" and any(fits):
             return None
-        await admin_denied(self._deps, refusals.admin_key_wrong.code)
-        return answers.refused(refusals.admin_key_wrong(Stop()))
+        return answers.refused(await admin_denied(self._deps, refusals.admin_key_wrong(Stop())))
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | Response | None:
         """The whole body, or the refusal of one that is too large or slow; None when the client went away."""
