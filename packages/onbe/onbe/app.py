@@ -15,6 +15,7 @@ from keel.ids import Ids, SystemIds
 from keel.settings import SettingsError
 from keel.ticking import Tick, tick_on
 from onbe import meters
+from onbe.credentials import jobs as credential_jobs
 from onbe.deps import Deps
 from onbe.drivers.development.issuer import OwnIssuer
 from onbe.drivers.development.keys import WithOwnIssuer
@@ -86,6 +87,7 @@ def ticks(deps: Deps) -> list[Tick[Deps]]:
         Tick("records.seal", every, records.seal),
         Tick("records.months", 3600, records.months),
         Tick("tasks", 5, task_jobs.tick),
+        Tick("credentials", 60, credential_jobs.tick),
     ]
 
 

@@ -54,6 +54,8 @@ ALGORITHMS = ("ES256", "PS256", "RS256", "EdDSA")
 
 ENDPOINT = "/oauth2/token"
 """Where tokens are given."""
+REVOKE_PATH = "/oauth2/revoke"
+INTROSPECT_PATH = "/oauth2/introspect"
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 REFRESH = "refresh_token"

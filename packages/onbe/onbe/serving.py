@@ -23,7 +23,7 @@ from onbe.deps import Deps
 from onbe.telemetry import telling
 from onbe.wire import admin, audit, development, health
 from onbe.wire.faults import fault
-from onbe.wire.oauth import discovery, token
+from onbe.wire.oauth import discovery, introspect, revoke, token
 
 
 def web(deps: Deps) -> ASGIApp:
@@ -33,6 +33,8 @@ def web(deps: Deps) -> ASGIApp:
         *admin.routes(deps),
         *audit.routes(deps),
         *token.routes(deps),
+        *revoke.routes(deps),
+        *introspect.routes(deps),
         *development.routes(deps),
         *discovery.routes(deps),
     ]

@@ -45,9 +45,12 @@ def audiences(settings: OnbeSettings) -> tuple[str, str]:
 
 
 async def authenticate(
-    deps: Deps, assertion: str, peek: jose.Peek, agent: Registration | None
+    deps: Deps, assertion: str, peek: jose.Peek, agent: Registration | None, also: Collection[str] = ()
 ) -> Assertion | Unauthentic:
-    """Whether an assertion is this agent's. Its `jti` is not used up by this: the caller's transaction does it."""
+    """Whether an assertion is this agent's. Its `jti` is not used up by this: the caller's transaction does it.
+
+    It is addressed to the issuer, the token endpoint, or one of `also`.
+    """
     if agent is None:
         return Unauthentic(refusals.assertion_issuer(Stop()))
     try:
@@ -57,7 +60,7 @@ async def authenticate(
     jwt = jose.verified(assertion, keys)
     if isinstance(jwt, str):
         return Unauthentic(ASSERTION[jwt](Stop()))
-    judged = decide_assertion(jwt.claims, agent.agent_id, audiences(deps.settings), deps.clock.now())
+    judged = decide_assertion(jwt.claims, agent.agent_id, (*audiences(deps.settings), *also), deps.clock.now())
     return Unauthentic(judged, agent.agent_id) if isinstance(judged, Refusal) else judged
 
 

@@ -33,14 +33,15 @@ def scope_of(text: str) -> tuple[str, ...] | None:
 def decide_assertion(
     claims: Mapping[str, Any], agent: str, audiences: Collection[str], now: datetime
 ) -> Assertion | Refusal:
-    """Judge the claims of an assertion that a key of `agent` signed. `audiences`: the issuer, the token endpoint."""
+    """Judge the claims of an assertion that a key of `agent` signed. `audiences`: one of which it is addressed to."""
     times = _times(claims)
     jti, instance = claims.get("jti"), claims.get("instance")
     if times is None:
         return refusals.assertion_malformed(Stop())
     if claims.get("iss") != agent or claims.get("sub") != agent:
         return refusals.assertion_issuer(Stop())
-    if _only_audience(claims.get("aud")) not in audiences:
+    audience = _only_audience(claims.get("aud"))
+    if audience is None or audience not in audiences:
         return refusals.assertion_audience(Stop())
     if times.expires <= now - SKEW:
         return refusals.assertion_expired(Stop())
@@ -54,7 +55,7 @@ def decide_assertion(
         isinstance(instance, str) and 0 < len(instance) <= INSTANCE_LENGTH and instance.isprintable()
     ):
         return refusals.assertion_instance(Stop())
-    return Assertion(agent, jti, times.expires, instance)
+    return Assertion(agent, jti, times.expires, instance, audience)
 
 
 def names_of(claims: Mapping[str, Any], rules: SubjectRules) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ def decide_presented(claims: Mapping[str, Any], now: datetime) -> Presented | Re
         return refusals.parent_malformed(Stop())
     if times.expires <= now:
         return refusals.parent_expired(Stop())
-    return Presented(jti, id, agent, members)
+    return Presented(jti, id, agent, members, times.expires)
 
 
 class Wrong:

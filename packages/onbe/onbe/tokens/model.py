@@ -17,6 +17,8 @@ class Assertion:
     expires_at: datetime
     instance: str | None
     """Which of its running copies it is, as it says."""
+    audience: str
+    """Whom it is addressed to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A task token of ours that another agent brings. Source: RFC 8693, 4.1."""
+    """A task token of ours that somebody brings and that has not expired. Source: RFC 8693, 4.1."""
 
     jti: str
     task: str
     agent: str
     """Whose token it is."""
     scope: tuple[str, ...]
+    expires_at: datetime

@@ -33,7 +33,7 @@ OAUTH: dict[str, tuple[int, str]] = {
         (
             "assertion_malformed", "assertion_algorithm", "assertion_key_unknown", "assertion_signature",
             "assertion_issuer", "assertion_audience", "assertion_expired", "assertion_too_long", "assertion_not_yet",
-            "assertion_no_jti", "assertion_replayed", "assertion_instance",
+            "assertion_no_jti", "assertion_replayed", "assertion_instance", "admin_key_wrong",
         ),
         (401, "invalid_client"),
     ),

@@ -12,10 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from onbe.deps import Deps
-from onbe.names import ALGORITHMS, EXCHANGE, REFRESH
+from onbe.names import ALGORITHMS, ENDPOINT, EXCHANGE, INTROSPECT_PATH, REFRESH, REVOKE_PATH
 from onbe.settings import OnbeSettings
 
-TOKEN, REVOKE, INTROSPECT = "/oauth2/token", "/oauth2/revoke", "/oauth2/introspect"
 JWKS = "/.well-known/jwks.json"
 WELL_KNOWN = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
 SECONDS = 300
@@ -29,11 +28,11 @@ def metadata(settings: OnbeSettings) -> dict[str, Any]:
     document: dict[str, Any] = {
         "issuer": issuer,
         "jwks_uri": issuer + JWKS,
-        "token_endpoint": issuer + TOKEN,
+        "token_endpoint": issuer + ENDPOINT,
         "grant_types_supported": [EXCHANGE, REFRESH],
         "response_types_supported": [],
     }
-    for endpoint, path in (("revocation", REVOKE), ("introspection", INTROSPECT)):
+    for endpoint, path in (("revocation", REVOKE_PATH), ("introspection", INTROSPECT_PATH)):
         document[f"{endpoint}_endpoint"] = issuer + path
     for endpoint in ("token", "revocation", "introspection"):
         document[f"{endpoint}_endpoint_auth_methods_supported"] = ["private_key_jwt"]
