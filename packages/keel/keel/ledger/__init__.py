@@ -10,6 +10,9 @@ seal        rows → leaves and a checkpoint
 faults      what can be wrong, and one tree compared with its rows (pure)
 verify      everything recomputed from the rows, and what is wrong named
 store       the SQL of reading and sealing
+manifest    what an archived month holds, and the signed word for it (pure)
+archive     a month to a file, recorded, and out of the ledger; archive_file writes and checks the file, archive_store
+            is the SQL, archived the part of a check that is about archives
 """
 
 from keel.ledger.append import Record, append, append_all, have_months

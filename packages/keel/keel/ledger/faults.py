@@ -12,7 +12,18 @@ from keel.ledger.checkpoint import Checkpoint, Signed
 from keel.ledger.merkle import leaf_hash, root
 
 Kind = Literal[
-    "changed", "missing", "added", "reordered", "text", "leaf", "unsealed", "chain", "signature", "key", "cut"
+    "changed",
+    "missing",
+    "added",
+    "reordered",
+    "text",
+    "leaf",
+    "unsealed",
+    "chain",
+    "signature",
+    "key",
+    "cut",
+    "archive",
 ]
 TOLD_MOST = 100
 """The most problems that are told one by one."""
@@ -36,6 +47,11 @@ class Report:
     records: int = 0
     texts: int = 0
     unsealed: int = 0
+    archived: int = 0
+    """How many of the records stand in archives alone: their hashes are checked, they themselves where a file is given.
+    """
+    unseen: int = 0
+    """How many of those are in files that were not given."""
     head: Signed | None = None
     problems: list[Problem] = field(default_factory=list)
     more: int = 0
@@ -62,12 +78,15 @@ class Leaf(NamedTuple):
     rows: tuple[Row, ...]
     text: bytes | None = None
     """The salted hash of the text that is kept, made anew."""
+    archived: bool = False
+    """Whether a signed manifest says that the row went to a file."""
 
 
 def check_tree(report: Report, one: Checkpoint, leaves: Sequence[Leaf]) -> None:
     """Compare the rows of one checkpoint with its root, and say which are not what was sealed."""
     report.records += len(leaves)
-    made = [leaf_hash(entry(leaf.rows[0])) if leaf.rows else b"" for leaf in leaves]
+    report.archived += sum(leaf.archived and not leaf.rows for leaf in leaves)
+    made = [leaf_hash(entry(leaf.rows[0])) if leaf.rows else leaf.stored if leaf.archived else b"" for leaf in leaves]
     for leaf in leaves:
         if len(leaf.rows) > 1:
             report.bad("added", f"there are {len(leaf.rows)} records {leaf.seq}; one was sealed", one.number, leaf.seq)

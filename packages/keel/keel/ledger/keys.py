@@ -98,6 +98,26 @@ def signed_by(public: bytes, signature: bytes, body: bytes) -> bool:
     return True
 
 
+def read_key(told: Mapping[str, Any]) -> PublicKey:
+    """A public key from what a file holds. Raises ValueError, KeyError or TypeError where that is none."""
+    endorsement = told["endorsement"]
+    return PublicKey(
+        told["id"], bytes.fromhex(told["public"]), datetime.fromisoformat(told["at"]), told["previous"],
+        None if endorsement is None else bytes.fromhex(endorsement),
+    )  # fmt: skip
+
+
+def closure(stored: Mapping[str, PublicKey], trusted: Mapping[str, PublicKey]) -> dict[str, PublicKey]:
+    """The trusted keys, and all of the stored ones that they vouch for."""
+    known = dict(trusted)
+    grew = True
+    while grew:
+        fresh = {id: key for id, key in stored.items() if id not in known and key.endorsed_by(known)}
+        known |= fresh
+        grew = bool(fresh)
+    return known
+
+
 class KeyFolder:
     """The folder of a system's keys. Nothing in it is made before the first signature is asked for."""
 
@@ -267,12 +287,7 @@ def _text(path: Path) -> str:
 
 def _public(path: Path) -> PublicKey:
     try:
-        told = json.loads(_text(path))
-        endorsement = told["endorsement"]
-        key = PublicKey(
-            told["id"], bytes.fromhex(told["public"]), datetime.fromisoformat(told["at"]), told["previous"],
-            None if endorsement is None else bytes.fromhex(endorsement),
-        )  # fmt: skip
+        key = read_key(json.loads(_text(path)))
     except (OSError, ValueError, KeyError, TypeError):
         raise KeyTrouble(f"the public key {path} cannot be read; the copy of your backup takes its place") from None
     if key_id(key.public) != key.id:

@@ -68,3 +68,30 @@ def _up(level: list[bytes]) -> list[bytes]:
     if len(level) & 1:
         above.append(level[-1])
     return above
+
+
+class Growing:
+    """A tree that leaves are added to one by one, and of which no more than one hash a level is kept."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._whole: list[bytes] = []
+        """The roots of the whole subtrees, the largest first: one for each 1 in `size`."""
+
+    def add(self, leaf: bytes) -> None:
+        """Add a leaf's hash at the end."""
+        self.size += 1
+        merging = self.size
+        while not merging & 1:
+            leaf = node_hash(self._whole.pop(), leaf)
+            merging >>= 1
+        self._whole.append(leaf)
+
+    def root(self) -> bytes:
+        """The root over all of them, as `root` gives it."""
+        if not self._whole:
+            return EMPTY
+        found = self._whole[-1]
+        for left in reversed(self._whole[:-1]):
+            found = node_hash(left, found)
+        return found

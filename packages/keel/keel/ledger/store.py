@@ -12,7 +12,7 @@ from keel.ledger.canonical import Row
 from keel.ledger.checkpoint import Checkpoint, Signed
 from keel.ledger.keys import PublicKey
 
-_ROWS = """
+ROWS = """
     SELECT seq, at, actor, via, action, task, box, outcome, duration_us, arguments::text, text_sha256 FROM ledger r
 """
 _CHECKPOINTS = """
@@ -85,7 +85,7 @@ async def writers(tx: Tx) -> Writers:
 async def unsealed(tx: Tx, above: int, at_most: int) -> list[Row]:
     """The rows that have no leaf, of those above a seq, in the order of their seqs."""
     found = await tx.tuples(
-        _ROWS
+        ROWS
         + """
         WHERE seq > %(above)s
           AND NOT EXISTS (SELECT FROM ledger_leaves l WHERE l.seq = r.seq AND l.seq > %(above)s)
@@ -220,7 +220,7 @@ async def strays(tx: Tx, at_most: int) -> list[tuple[int, datetime]]:
 
 async def rows_of(tx: Tx, seqs: Iterable[int]) -> list[Row]:
     """The records with these seqs, in no order."""
-    found = await tx.tuples(_ROWS + "WHERE seq = ANY(%(seqs)s::bigint[])", {"seqs": list(seqs)})
+    found = await tx.tuples(ROWS + "WHERE seq = ANY(%(seqs)s::bigint[])", {"seqs": list(seqs)})
     return [Row(*row) for row in found]
 
 
@@ -274,7 +274,7 @@ async def page(tx: Tx, wanted: Filter) -> list[Row]:
         conditions.append("(at, seq) < (%(after_at)s, %(after)s)")
         params |= {"after_at": last["at"], "after": wanted.after}
     where: LiteralString = "WHERE " + " AND ".join(conditions) if conditions else ""
-    found = await tx.tuples(_ROWS + where + " ORDER BY at DESC, seq DESC LIMIT %(limit)s", params)
+    found = await tx.tuples(ROWS + where + " ORDER BY at DESC, seq DESC LIMIT %(limit)s", params)
     return [Row(*row) for row in found]
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from keel.db import Database, Tx
-from keel.ledger import store
+from keel.ledger import archive_store, store
+from keel.ledger.archived import Archived, believed
 from keel.ledger.canonical import Row
 from keel.ledger.checkpoint import Checkpoint, Signed
 from keel.ledger.faults import Leaf, Report, check_tree
-from keel.ledger.keys import PublicKey, signed_by
+from keel.ledger.keys import PublicKey, closure, signed_by
 
 Progress = Callable[[int, int], Awaitable[None]]
 """Told how many records are checked, and of how many."""
@@ -29,22 +32,29 @@ async def verify(
     *,
     seen: tuple[int, bytes] | None = None,
     against: Signed | None = None,
+    kept: tuple[int, bytes] | None = None,
     since: int = 1,
+    archives: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> Report:
     """Check the ledger from a checkpoint on, up to the one that is the last at the beginning.
 
     `trusted` are keys known from outside the database; a key that one of them endorses is trusted too. `seen` is number
-    and hash of a checkpoint that must be there, `against` is one that somebody kept.
+    and hash of a checkpoint that must be there, `against` is one that somebody kept, `kept` the number and root of one.
+    `archives` are files of archived months.
     """
     report = Report()
-    async with db.look() as tx:
+    async with db.look() as tx, _in_peace(tx):
         report.head = await store.newest(tx)
         if since > 1 and await store.checkpoint(tx, since - 1) is None:
             report.bad("missing", f"there is no checkpoint {since - 1} to begin after", since - 1)
             return report
-        chain = _Chain(report, _closure(await store.keys(tx), trusted), await _before(tx, since))
+        keys = closure(await store.keys(tx), trusted)
+        archived = await believed(tx, report, keys)
+        chain = _Chain(report, keys, await _before(tx, since), archived)
         await _must_have(tx, report, seen, against, chain.keys)
+        if kept:
+            await _must_be(tx, report, *kept)
         end = report.head.checkpoint if report.head else None
         coming = _Runs(tx, chain.number, end.number if end else 0)
         run = await coming.next()
@@ -53,8 +63,20 @@ async def verify(
             _, run = await asyncio.gather(asyncio.to_thread(_check, chain, run), coming.next())
             if progress and end:
                 await progress(chain.last, end.last)
+        await archived.end(tx, report, chain.signers)
+        await archived.compare(report, archives, keys)
         await _rest(tx, report, now)
     return report
+
+
+@asynccontextmanager
+async def _in_peace(tx: Tx) -> AsyncIterator[None]:
+    """No month leaves the ledger while it is checked."""
+    await archive_store.share(tx)
+    try:
+        yield
+    finally:
+        await archive_store.unshare(tx)
 
 
 @dataclass(slots=True)
@@ -64,8 +86,11 @@ class _Chain:
     report: Report
     keys: Mapping[str, PublicKey]
     before: Checkpoint | None
+    archived: Archived
     key: str | None = None
     replaced: set[str] = field(default_factory=set)
+    signers: list[tuple[int, str]] = field(default_factory=list)
+    """Each key that began to sign, with the number of its first checkpoint."""
 
     @property
     def number(self) -> int:
@@ -98,19 +123,9 @@ class _Chain:
             if self.key:
                 self.replaced.add(self.key)
             self.key = one.key
+            self.signers.append((number, one.key))
         self.before = one
         self.report.checkpoints += 1
-
-
-def _closure(stored: Mapping[str, PublicKey], trusted: Mapping[str, PublicKey]) -> dict[str, PublicKey]:
-    """The keys from outside, and all that they vouch for."""
-    known = dict(trusted)
-    grew = True
-    while grew:
-        fresh = {id: key for id, key in stored.items() if id not in known and key.endorsed_by(known)}
-        known |= fresh
-        grew = bool(fresh)
-    return known
 
 
 async def _before(tx: Tx, since: int) -> Checkpoint | None:
@@ -144,6 +159,15 @@ async def _must_have(
             )
         elif found is None or found.checkpoint.hash != hash:
             report.bad("chain", f"checkpoint {number} is not the one that {who}: the chain was written anew", number)
+
+
+async def _must_be(tx: Tx, report: Report, number: int, root: bytes) -> None:
+    """Whether a checkpoint is there with the root that somebody kept."""
+    found = await store.checkpoint(tx, number)
+    if found is None:
+        report.bad("cut", f"there is no checkpoint {number}, whose root was given: the chain's end was cut off", number)
+    elif found.checkpoint.root != root:
+        report.bad("chain", f"checkpoint {number} has another root than was given: it was written anew", number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +215,10 @@ def _check(chain: _Chain, run: _Run) -> None:
         rows[row.seq] = (*rows[row.seq], row) if row.seq in rows else (row,)
     texts = dict(run.texts)
     chain.report.texts += len(texts)
-    leaves = [Leaf(position, seq, leaf, rows.get(seq, ()), texts.get(seq)) for position, seq, leaf in run.leaves]
+    leaves = [
+        Leaf(position, seq, leaf, rows.get(seq, ()), texts.get(seq), chain.archived.take(position, leaf))
+        for position, seq, leaf in run.leaves
+    ]
     at = 0
     for signed in run.checkpoints:
         chain.take(signed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +34,8 @@ class Chain:
     clock: FakeClock
     superuser: str
     """The database's address for who may do anything."""
+    owner: str
+    """The same for the role that owns it."""
 
     async def add(self, count: int, *, text: str | None = None) -> None:
         """Append records, each in a transaction of its own."""
@@ -52,11 +54,12 @@ class Chain:
         return await seal(self.db, self.keys, self.clock, rows_most=rows_most)
 
     async def verify(
-        self, *, against: Signed | None = None, since: int = 1, trusted: Mapping[str, PublicKey] | None = None
-    ) -> Report:
+        self, *, against: Signed | None = None, since: int = 1, trusted: Mapping[str, PublicKey] | None = None,
+        archives: Sequence[Path] = (), kept: tuple[int, bytes] | None = None,
+    ) -> Report:  # fmt: skip
         return await verify(
             self.db, self.keys.public() if trusted is None else trusted, self.clock.now(),
-            seen=self.keys.seen(), against=against, since=since,
+            seen=self.keys.seen(), against=against, since=since, archives=archives, kept=kept,
         )  # fmt: skip
 
     def attack(self, *statements: str, **params: Any) -> None:
@@ -75,7 +78,7 @@ class Chain:
 async def chain(database: FreshDatabase, superuser: str, folder: Path, clock: FakeClock) -> AsyncIterator[Chain]:
     """An empty ledger."""
     async with Database(database.runtime) as db:
-        yield Chain(db, KeyFolder(folder / "audit"), clock, superuser)
+        yield Chain(db, KeyFolder(folder / "audit"), clock, superuser, database.owner)
 
 
 async def filled(made: Chain) -> None:

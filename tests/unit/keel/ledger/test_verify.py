@@ -165,7 +165,8 @@ ATTACKS: dict[str, tuple[tuple[str, ...], list[Found]]] = {
         [("cut", 4, None)],
     ),
     "empty all of it": (
-        ("TRUNCATE ledger_checkpoints, ledger_leaves, ledger, ledger_texts, ledger_keys",), [("cut", 4, None)],
+        ("TRUNCATE ledger_checkpoints, ledger_leaves, ledger, ledger_texts, ledger_keys, ledger_archives",),
+        [("cut", 4, None)],
     ),
 }  # fmt: skip
 
