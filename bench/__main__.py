@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.harness import Row, machine, system
+from bench.harness import Row, line, machine, system
 from bench.rows import ROWS
 
 RESULTS = Path(__file__).with_name("results")
@@ -27,13 +27,6 @@ async def main(names: list[str], label: str) -> None:
     (RESULTS / f"{label}.json").write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
     table = ["| what | ours | beside it | ratio | goal | met |", "|---|---|---|---|---|---|", *map(line, rows)]
     (RESULTS / f"{label}.md").write_text("\n".join(table) + "\n")
-
-
-def line(row: Row) -> str:
-    """A row of the table."""
-    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-    met = "" if row.met is None else "yes" if row.met else "NO"
-    return f"| {row.name} | {row.ours} | {row.beside} | {ratio} | {row.goal} | {met} |"
 
 
 parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Rift beside its floors and a peer.")

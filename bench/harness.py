@@ -44,6 +44,13 @@ class Row:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+def line(row: Row) -> str:
+    """A row of the table."""
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    met = "" if row.met is None else "yes" if row.met else "NO"
+    return f"| {row.name} | {row.ours} | {row.beside} | {ratio} | {row.goal} | {met} |"
+
+
 def percentile(values: list[float], share: float) -> float:
     """The value that `share` (0 to 1) of the values do not exceed."""
     ordered = sorted(values)
