@@ -123,6 +123,7 @@ class KeycloakDirectory:
         text, life = said.get("access_token"), said.get("expires_in")
         if not isinstance(text, str) or not text.isascii() or not text.isprintable() or not text:
             raise Unreachable("Keycloak's answer holds no token that can be used", anyone=True)
-        lasts = float(life) if isinstance(life, int | float) and not isinstance(life, bool) and life > 0 else 0.0
-        lasts = min(lasts, LONGEST)
+        lasts = 0.0
+        if isinstance(life, int | float) and not isinstance(life, bool):
+            lasts = float(min(max(life, 0.0), LONGEST))
         return Token(text, begun + max(lasts - RENEW_BEFORE, lasts / 2))
