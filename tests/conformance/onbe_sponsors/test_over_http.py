@@ -7,80 +7,29 @@ import gzip
 import json
 import logging
 import socket
-import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from tests.conformance.onbe_sponsors.attacked import KINDS, Made, failing, making, odd
 from tests.conformance.onbe_sponsors.kit import ADA, keycloak_at, scim_at
 from tests.wire.people import BEARER, REALM, SECRET, People, directory
 from tests.wire.serving import served
 
 from keel.testing import FakeClock, eventually
 from onbe.drivers.sponsors.fetching import ANSWER_BYTES, client_for
-from onbe.drivers.sponsors.protocol import CannotAnswer, SponsorDirectory, Unreachable
+from onbe.drivers.sponsors.protocol import Unreachable
 
-KINDS = ("keycloak", "scim id", "scim externalId", "scim userName")
 BLINK = 0.25
 """The timeout of those that are made to hang."""
 
 
-@dataclass(frozen=True)
-class Made:
-    """A directory before its stand-in."""
-
-    kind: str
-    people: People
-    directory: SponsorDirectory
-    address: str
-
-    @property
-    def flag(self) -> str:
-        """The member that says yes."""
-        return "enabled" if self.kind == "keycloak" else "active"
-
-    @property
-    def key(self) -> str:
-        """The member that a person is found by."""
-        return "id" if self.kind == "keycloak" else self.kind.split()[1]
-
-
-@asynccontextmanager
-async def making(kind: str, clock: FakeClock, seconds: float) -> AsyncIterator[Made]:
-    people = People({ADA: True})
-    async with directory(people) as address, client_for(address, seconds) as client:
-        made: SponsorDirectory = (
-            keycloak_at(address, clock, client, seconds)
-            if kind == "keycloak"
-            else scim_at(address, clock, client, kind.split()[1], seconds)  # type: ignore[arg-type]
-        )
-        yield Made(kind, people, made, address)
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=list(KINDS))
 async def made(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Made]:
     async with making(request.param, clock, 5.0) as found:
         yield found
-
-
-async def failing(made: Made, clock: FakeClock) -> CannotAnswer:
-    """The error of a question, which tells nothing of what was sent or received."""
-    with pytest.raises(CannotAnswer) as caught:
-        await made.directory.ask(ADA, clock.now())
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    for secret in (SECRET, BEARER, ADA, *made.people.tokens, "SPILLED"):
-        assert secret not in told
-    return caught.value
-
-
-def odd(error: CannotAnswer) -> bool:
-    """Whether it is about one person's answer, and not the directory's failure."""
-    return not isinstance(error, Unreachable)
 
 
 NO_FLAG: tuple[Any, ...] = (
@@ -145,7 +94,7 @@ async def test_names_of_members_have_no_case_in_scim_and_a_second_one_is_no_answ
         {},
     ],
 )
-@pytest.mark.parametrize("kind", KINDS[2:])
+@pytest.mark.parametrize("kind", ["scim externalId", "scim userName"])
 async def test_a_list_that_is_not_of_one_person_is_no_answer(kind: str, page: Any, clock: FakeClock) -> None:
     async with making(kind, clock, 5.0) as made:
         made.people.instead = JSONResponse(page)
@@ -246,7 +195,7 @@ async def drips(scope: Scope, receive: Receive, send: Send) -> None:
 HOW_IT_ENDS: dict[str, ASGIApp] = {"drips": drips, "hangs": hanging, "breaks off": breaking_off}
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", ["keycloak", "scim id"])
 @pytest.mark.parametrize("how", HOW_IT_ENDS)
 async def test_an_answer_that_does_not_end_in_time_is_none(kind: str, how: str, clock: FakeClock) -> None:
     async with making(kind, clock, 5.0) as whole, making(kind, clock, BLINK) as made:
@@ -255,7 +204,7 @@ async def test_an_answer_that_does_not_end_in_time_is_none(kind: str, how: str, 
         assert not odd(await failing(whole if how == "breaks off" else made, clock))
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", ["keycloak", "scim id"])
 async def test_a_directory_that_is_not_there_fails_for_everybody(kind: str, clock: FakeClock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -302,88 +251,6 @@ async def test_nothing_secret_is_logged(made: Made, clock: FakeClock, caplog: py
     for secret in (SECRET, "s3cret", BEARER, "SPILLED", *made.people.tokens):
         assert secret not in logged
     assert SECRET not in repr(made.directory)
-
-
-@pytest.fixture
-async def keycloak(clock: FakeClock) -> AsyncIterator[Made]:
-    async with making("keycloak", clock, 5.0) as found:
-        yield found
-
-
-async def test_one_token_of_the_service_account_serves_many_callers(keycloak: Made, clock: FakeClock) -> None:
-    await asyncio.gather(*(keycloak.directory.ask(ADA, clock.now()) for _ in range(50)))
-    assert keycloak.people.token_requests == 1
-    assert len(keycloak.people.questions) == 50
-
-
-async def test_the_token_is_renewed_shortly_before_its_end(keycloak: Made, clock: FakeClock) -> None:
-    await keycloak.directory.ask(ADA, clock.now())
-    clock.advance(49)
-    await keycloak.directory.ask(ADA, clock.now())
-    assert keycloak.people.token_requests == 1
-    clock.advance(1)
-    clock.set(clock.now() - timedelta(days=1))
-    await asyncio.gather(*(keycloak.directory.ask(ADA, clock.now()) for _ in range(20)))
-    assert keycloak.people.token_requests == 2, "whatever the wall clock says"
-
-
-@pytest.mark.parametrize("life", [0, -5, None, "60", True, 10**400, [], 0.5], ids=lambda life: str(life)[:9])
-async def test_a_token_of_an_odd_life_serves_its_own_question(keycloak: Made, life: object, clock: FakeClock) -> None:
-    keycloak.people.token_life = life
-    assert (await keycloak.directory.ask(ADA, clock.now())).state == "active"
-    clock.advance(3600)
-    assert (await keycloak.directory.ask(ADA, clock.now())).state == "active"
-
-
-async def test_a_token_that_is_taken_no_more_is_renewed_once_for_all(keycloak: Made, clock: FakeClock) -> None:
-    await keycloak.directory.ask(ADA, clock.now())
-    keycloak.people.tokens.clear()
-    answers = await asyncio.gather(*(keycloak.directory.ask(ADA, clock.now()) for _ in range(30)))
-    assert {answer.state for answer in answers} == {"active"}
-    assert keycloak.people.token_requests == 2
-
-
-async def test_a_directory_that_takes_no_token_is_not_asked_without_end(keycloak: Made, clock: FakeClock) -> None:
-    keycloak.people.instead = Response(b"", 401)
-    assert not odd(await failing(keycloak, clock))
-    assert (len(keycloak.people.questions), keycloak.people.token_requests) == (2, 2)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        JSONResponse({"error": "invalid_client", "error_description": "SPILLED"}, 401),
-        JSONResponse({"error": "SPILLED"}, 500),
-        JSONResponse({"access_token": ""}),
-        JSONResponse({"access_token": 7, "expires_in": 60}),
-        JSONResponse({"access_token": "a\r\nX: SPILLED", "expires_in": 60}),
-        JSONResponse({"access_token": "SPILLED\u00e9", "expires_in": 60}),
-        JSONResponse({"expires_in": 60}),
-        Response("<html>SPILLED</html>"),
-        Response(b""),
-        JSONResponse(["SPILLED"]),
-    ],
-)
-async def test_without_a_token_nobody_is_asked_about(keycloak: Made, answer: Response, clock: FakeClock) -> None:
-    keycloak.people.instead_of_token = answer
-    error = await failing(keycloak, clock)
-    assert isinstance(error, Unreachable)
-    assert error.anyone
-    assert keycloak.people.questions == []
-
-
-async def test_a_realm_that_is_not_there_is_nobodys_fault(clock: FakeClock) -> None:
-    people = People({ADA: True})
-
-    async def no_realm(scope: Scope, receive: Receive, send: Send) -> None:
-        await JSONResponse({"error": "Realm not found."}, 404)(scope, receive, send)
-
-    async with AsyncExitStack() as held:
-        address = await held.enter_async_context(directory(people))
-        client = await held.enter_async_context(client_for(address, 5.0))
-        people.instead = no_realm
-        with pytest.raises(Unreachable):
-            await keycloak_at(address, clock, client).ask(ADA, clock.now())
 
 
 async def test_a_question_that_was_given_up_leaves_no_connection_open(clock: FakeClock) -> None:
