@@ -37,6 +37,9 @@ from onbe.records import jobs as records
 from onbe.settings import OnbeSettings
 from onbe.tasks import jobs as task_jobs
 
+PATIENCE_SECONDS = 2.0
+"""How long a request waits for a connection to the database before it hears that there is none now."""
+
 
 @asynccontextmanager
 async def connect(
@@ -65,7 +68,7 @@ async def connect(
         yield Deps(
             clock=clock,
             ids=ids,
-            db=await held.enter_async_context(Database(url)),
+            db=await held.enter_async_context(Database(url, patience=PATIENCE_SECONDS)),
             signing=signing,
             keys=with_own_keys(keys, own),
             sponsors=sponsors,

@@ -23,6 +23,7 @@ from onbe.deps import Deps
 from onbe.telemetry import telling
 from onbe.wire import admin, audit, development, health
 from onbe.wire.faults import fault
+from onbe.wire.limits import Limits
 from onbe.wire.oauth import discovery, introspect, revoke, token
 
 
@@ -39,7 +40,8 @@ def web(deps: Deps) -> ASGIApp:
         *discovery.routes(deps),
     ]
     inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
-    return Observed(inside, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)
+    held = Limits(inside, deps.settings, deps.clock)
+    return Observed(held, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)
 
 
 async def serve(

@@ -204,8 +204,18 @@ class LedgerSettings(Section):
 
 
 class LimitSettings(Section):
-    per_source: int = Field(default=1200, ge=1, description="The most requests a minute from one source address.")
+    per_source: int = Field(
+        default=1200, ge=1,
+        description="The most requests a minute from one address; one that asks directly from this machine is free.",
+    )  # fmt: skip
+    at_once: int = Field(
+        default=128, ge=4,
+        description="The most exchanges and refreshes that are worked on at once; other work has a share of it.",
+    )  # fmt: skip
     waiting: int = Field(default=256, ge=1, description="The most requests of one kind that wait; more are sent away.")
+    patience: Duration = Field(
+        default=timedelta(milliseconds=800), gt=NO_TIME, description="How long one waits before it is sent away too."
+    )
 
 
 class LogSettings(Section):
