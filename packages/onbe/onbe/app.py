@@ -23,7 +23,8 @@ from onbe.drivers.development.protocol import DevelopmentIssuer
 from onbe.drivers.keys.http import HttpKeys
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.away import NoSigning
-from onbe.drivers.signing.local import LocalSigning
+from onbe.drivers.signing.folder import KeyFolder
+from onbe.drivers.signing.local import LocalSigning, given_keys
 from onbe.drivers.signing.protocol import Signing
 from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.cached import CachedDirectory
@@ -76,6 +77,19 @@ async def connect(
             data=data,
             development=own,
         )
+
+
+def signing_kid(settings: OnbeSettings, data: Path) -> str | None:
+    """The key that signs here; None where a start for development would make it. Raises KeyTrouble."""
+    if settings.development.enabled and not given_keys(settings) and not KeyFolder(data / "keys").held().keys:
+        return None
+    return LocalSigning(settings, data, SystemClock()).active
+
+
+async def keys_of_issuer(settings: OnbeSettings, issuer: str) -> int:
+    """How many keys an identity provider publishes, asked now. Raises KeysUnavailable."""
+    async with HttpKeys(settings, SystemClock()) as keys:
+        return len(await keys.of_issuer(issuer, None))
 
 
 def no_signing() -> Signing:

@@ -12,21 +12,13 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 from pydantic.alias_generators import to_pascal
 
+from keel import hosts
 from keel.ids import digest
 from keel.settings import Duration, Section, Settings, Words
 from onbe.names import ADMIN_KEY_LENGTH, PORT
 
 NO_TIME = timedelta(0)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine, for any resolver."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+is_loopback = hosts.is_loopback
 
 
 _ADMIN_KEY = re.compile(rf"[!-~]{{{ADMIN_KEY_LENGTH},200}}")
@@ -78,6 +70,12 @@ def _collector(value: str) -> str:
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
         raise ValueError("the address of a collector, as http://127.0.0.1:4318")
     return value.strip()
+
+
+def _secret(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", value):
+        raise ValueError("at least 20 letters, digits, - and _, drawn by chance")
+    return value
 
 
 Url = Annotated[str, AfterValidator(_url)]
@@ -233,6 +231,10 @@ class TelemetrySettings(Section):
         default=None,
         description="Where traces go: an OpenTelemetry collector, as http://127.0.0.1:4318 (OTLP over HTTP).",
     )
+    metrics_token: Annotated[str, AfterValidator(_secret)] | None = Field(
+        default=None, repr=False,
+        description="The bearer token with which /metrics may be read from anywhere; without it, from this machine.",
+    )  # fmt: skip
 
 
 class OnbeSettings(Settings):

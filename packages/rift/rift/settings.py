@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from keel import hosts
 from keel.settings import Bytes, Duration, Section, Settings, Words
 from keel.sizes import GIB, MIB
 from rift.names import LIMITS
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 NO_TIME = timedelta(0)
+is_loopback = hosts.is_loopback
 
 
 def _public_url(value: str) -> str:
@@ -45,16 +47,6 @@ def _public_url(value: str) -> str:
     if not host or extra or not (url.scheme == "https" or plain):
         raise ValueError(should)
     return f"{url.scheme}://{url.netloc.lower()}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine, for any resolver."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _database_url(value: str) -> str:

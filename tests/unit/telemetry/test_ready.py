@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from keel.cached import Cached
 from keel.testing import FakeClock
 from rift.commands.decide import outcome
 from rift.commands.model import End
 from rift.health.decide import WAITING_MOST, WORKER_WITHIN, Facts, decide_ready
-from rift.health.state import Cached
 
 GOOD = Facts(step="7", wanted_step="7", listening=True, worker_age=1.0, waiting=0, stopping=False)
 

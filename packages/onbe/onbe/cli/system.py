@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from keel.dropping import end_with
-from onbe.cli.place import DataOption, JsonOption, find, on
+from onbe.cli.place import DataOption, JsonOption, find, loop, on
 
 PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
 HostOption = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
@@ -65,7 +65,17 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: onbe doctor
     """
-    raise typer.Exit(0)
+    from onbe.cli.checks import examine
+
+    found = loop(examine(find(data)))
+    if as_json:
+        print(json.dumps([one._asdict() for one in found], indent=2))
+    else:
+        for one in found:
+            print(f"{'ok  ' if one.ok else 'NO  '} {one.name}: {one.sentence}")
+            if one.mend:
+                print(f"       mend: {one.mend}")
+    raise typer.Exit(0 if all(one.ok for one in found) else 1)
 
 
 def settings(as_json: JsonOption = False) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from keel.web.numbers import Page
 from rift import meters
 from rift.deps import Deps
-from rift.health.state import Cached, Health, Numbers
+from rift.health.state import Health, Numbers
 
 SINGLE = {
     "unheard": ("rift_agents_unheard", "Running boxes whose agent was not heard for a minute."),
@@ -30,40 +29,13 @@ STATES = ("starting", "running", "parked", "destroying", "failed")
 """Told also when there is none, so that an alert on one of them has something to compare."""
 
 
-class Page:
-    """The page in each form that is asked for, made at most once a second."""
+def page(deps: Deps, health: Health) -> Page:
+    """The page, made at most once a second."""
 
-    def __init__(self, deps: Deps, health: Health) -> None:
-        self._deps = deps
-        self._health = health
-        self._pages: dict[str, Cached[bytes]] = {}
+    async def more() -> Collector:
+        return _Numbers(deps, await health.numbers.get())
 
-    async def get(self, accept: str) -> tuple[bytes, str]:
-        """The text and its media type: OpenMetrics where `accept` names it, else Prometheus's own."""
-        _, media = choose_encoder("application/openmetrics-text" if "openmetrics" in accept else "text/plain")
-        if media not in self._pages:
-            self._pages[media] = Cached(self._deps.clock, lambda: self._render(media))
-        return await self._pages[media].get(), media
-
-    async def _render(self, media: str) -> bytes:
-        numbers = await self._health.numbers.get()
-        encode, _ = choose_encoder(media)
-        registry = CollectorRegistry()
-        registry.register(_Both(meters.REGISTRY, _Numbers(self._deps, numbers)))
-        return bytes(encode(registry))
-
-
-class _Both(Collector):
-    def __init__(self, *parts: Collector) -> None:
-        self._parts = parts
-
-    def collect(self) -> Iterator[Metric]:
-        for part in self._parts:
-            yield from part.collect()
-
-    def describe(self) -> list[Metric]:
-        """Nothing: describing by collecting would read everything twice."""
-        return []
+    return Page(meters.REGISTRY, more, deps.clock)
 
 
 class _Numbers(Collector):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Mapping
 
 import structlog
 
-from keel.clock import Clock
+from keel.cached import Cached
 from rift.deps import Deps
 from rift.health import store
 from rift.health.decide import Facts, decide_ready
@@ -17,36 +16,8 @@ from rift.names import SILENT_AFTER
 
 log = structlog.get_logger()
 
-FRESH_SECONDS = 1.0
 READ_SECONDS = 2.0
 """How long the database has to say how things stand."""
-
-Value = TypeVar("Value")
-
-
-class Cached(Generic[Value]):
-    """What `read` gives, for `seconds`; whoever asks meanwhile waits for the one reading that goes on."""
-
-    def __init__(self, clock: Clock, read: Callable[[], Awaitable[Value]], seconds: float = FRESH_SECONDS) -> None:
-        self._clock = clock
-        self._read = read
-        self._seconds = seconds
-        self._until = float("-inf")
-        self._value: Value | None = None
-        self._reading: asyncio.Task[Value] | None = None
-
-    async def get(self) -> Value:
-        """The value, at most so old."""
-        if self._value is not None and self._clock.monotonic() < self._until:
-            return self._value
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.ensure_future(self._fetch())
-        return await asyncio.shield(self._reading)  # one who hangs up takes it from nobody else
-
-    async def _fetch(self) -> Value:
-        self._value = await self._read()
-        self._until = self._clock.monotonic() + self._seconds
-        return self._value
 
 
 class Numbers:
