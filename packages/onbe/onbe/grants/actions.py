@@ -168,8 +168,9 @@ async def _delegate(deps: Deps, ask: Exchange, row: Row, shown: Assertion, facts
     if refused is not None:
         return await _denied(deps, row, shown, refused)
     async with recorded(deps, row, few_trips=True) as tx:
+        await store.hold_agents(tx, [shown.agent, *(one.agent_id for one in line.agents)])
         held = await store.hold_for_exchange(tx, _spending(shown), parent.sponsor)
-        line = await store.line_of(tx, brought.task, held=True)
+        line = await store.line_of(tx, brought.task)
         agent = _still(held, facts)
         if isinstance(agent, Refusal):
             return row.said(agent)

@@ -35,7 +35,10 @@ _PARTS = {
     """,
     "<hold>": """
     , a AS MATERIALIZED (SELECT * FROM agents WHERE agent_id = %(agent)s FOR SHARE)
-    , s AS MATERIALIZED (SELECT * FROM sponsors WHERE key = %(sponsor)s FOR SHARE)
+    , s AS MATERIALIZED (
+        SELECT * FROM sponsors WHERE key = %(sponsor)s AND (SELECT count(*) FROM a) < 2 -- after the agent's row
+        FOR SHARE
+    )
     """,
 }
 """What statements share; the columns are in the order of their model's fields."""
@@ -175,18 +178,22 @@ async def take_back(tx: Tx, task: str) -> None:
     await tx.send("UPDATE tasks SET renewals = renewals - 1 WHERE id = %(task)s", {"task": task})
 
 
-async def line_of(tx: Tx, task: str | None, *, held: bool = False) -> Line:
+async def hold_agents(tx: Tx, names: Sequence[str]) -> None:
+    """Hold agents as they are now until the transaction ends; before any person."""
+    await tx.send("SELECT FROM agents WHERE agent_id = ANY(%(names)s) ORDER BY agent_id FOR SHARE", {"names": names})
+
+
+async def line_of(tx: Tx, task: str | None) -> Line:
     """A task, the one it was delegated from, and so on, with their agents; none for None.
 
-    With `held`, the agents stay as they are until the transaction ends. The tasks do so for as long as the row of their
-    person is held: whoever ends one takes that first.
+    The tasks stay as they are for as long as the row of their person is held: whoever ends one takes that first.
     """
     if task is None:
         return Line()
     tasks = await tx.tuples(_LINE, {"task": task})
     found = tuple(Task(*row) for row in tasks)
     names = [one.agent for one in found]
-    agents = await tx.tuples(f"{_AGENTS_OF} FOR SHARE" if held else _AGENTS_OF, {"names": names})
+    agents = await tx.tuples(_AGENTS_OF, {"names": names})
     known = {row[0]: Registration(*row) for row in agents}
     return Line(found, tuple(known[name] for name in names if name in known))
 
