@@ -79,7 +79,8 @@ async def exchange(deps: Deps, ask: Exchange, started: float) -> Issued | Refusa
             return row.said(agent)
         today, now = Facts(agent, held.sponsor), deps.clock.now()
         decision = decide_sponsor(held.sponsor, status) or decide_exchange(ask, agent, person, clocks(deps), now)
-        decision = decide_unended(facts, today) or decision
+        if isinstance(decision, Mint):
+            decision = decide_unended(facts, today) or decision
         if isinstance(decision, Refusal):
             return row.said(decision)
         task, grant = await _begin(tx, deps, shown, person.sponsor, decision, Line())
@@ -178,7 +179,8 @@ async def _delegate(deps: Deps, ask: Exchange, row: Row, shown: Assertion, facts
         now = deps.clock.now()
         refused = refused or decide_parent(agent, line, now) or decide_sponsor(held.sponsor, status)
         decision = refused or decide_delegation(ask, agent, brought, line, clocks(deps), now)
-        decision = decide_unended(before, Facts(agent, held.sponsor)) or decision
+        if isinstance(decision, Mint):
+            decision = decide_unended(before, Facts(agent, held.sponsor)) or decision
         if isinstance(decision, Refusal):
             return row.said(decision)
         task, grant = await _begin(tx, deps, shown, parent.sponsor, decision, line)

@@ -18,7 +18,7 @@ from onbe.tasks.model import EndReason
 from onbe.tokens.model import Presented
 
 HELPER = replace(AGENT, agent_id="helper", allowed_scopes=("read", "write", "more"))
-BROUGHT = Presented("tok_1", "task_1", "scribe", ("read", "write"))
+BROUGHT = Presented("tok_1", "task_1", "scribe", ("read", "write"), NOW + span(5))
 LINE = Line((TASK,), (AGENT,))
 
 

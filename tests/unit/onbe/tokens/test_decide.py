@@ -42,7 +42,9 @@ def subject(header: dict[str, Any] | None = None, rules: SubjectRules = RULES, a
 
 
 def test_an_assertion_as_it_should_be_is_taken() -> None:
-    assert assertion(instance="copy 7") == Assertion("scribe", "one", NOW + timedelta(seconds=60), "copy 7")
+    assert assertion(instance="copy 7") == Assertion(
+        "scribe", "one", NOW + timedelta(seconds=60), "copy 7", AUDIENCES[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_nobody_is_believed_where_no_provider_or_audience_is_set() -> None:
 
 
 def test_a_task_token_says_whose_task_it_is_for() -> None:
-    assert decide_presented(TASK, NOW) == Presented("tok_1", "task_1", "boss", ("a", "b"))
+    assert decide_presented(TASK, NOW) == Presented("tok_1", "task_1", "boss", ("a", "b"), NOW + timedelta(seconds=60))
     wrong: list[dict[str, Any]] = [
         {"jti": 7}, {"task": None}, {"task": {}}, {"client_id": ABSENT}, {"scope": ""}, {"exp": ABSENT},
     ]  # fmt: skip
