@@ -7,7 +7,6 @@ its result. `http.py` has the two drivers, async and blocking.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -87,9 +86,9 @@ def _no_number(name: str) -> float:
 
 def whole(value: object, least: float, most: float) -> float | None:
     """A number of JSON within bounds; None for anything else, true and false among it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if least <= value <= most else None
+    return float(value) if least <= value <= most else None  # before it is made a float, which not every int can be
 
 
 Step = Ask | Wait

@@ -54,6 +54,7 @@ def client(app: Any, token: str | None = None) -> httpx2.AsyncClient:
         ("GET", "/health", 200), ("GET", "/healthy", 200),
         ("GET", "/health/../files", 400), ("GET", "/health/%2e%2e/files", 400), ("GET", "//files", 400),
         ("GET", "/health//files", 400), ("GET", "/health/.", 400), ("GET", "/health\\..\\files", 400),
+        ("POST", "/files%0A", 400), ("GET", "/other%0A", 400), ("GET", "/files%00", 400), ("GET", "/x%E2%80%A8", 400),
     ],
 )  # fmt: skip
 async def test_the_longest_rule_decides_and_a_method_of_its_own_before_any(
