@@ -15,6 +15,7 @@ from keel.ids import Ids, SystemIds
 from keel.settings import SettingsError
 from keel.ticking import Tick, tick_on
 from onbe import meters
+from onbe.audit import jobs as denial_jobs
 from onbe.credentials import jobs as credential_jobs
 from onbe.deps import Deps
 from onbe.drivers.development.issuer import OwnIssuer
@@ -105,6 +106,7 @@ def ticks(deps: Deps) -> list[Tick[Deps]]:
         Tick("records.months", 3600, records.months),
         Tick("tasks", 5, task_jobs.tick),
         Tick("credentials", 60, credential_jobs.tick),
+        Tick("denials", 30, denial_jobs.tick),
     ]
 
 

@@ -19,3 +19,17 @@ async def count_stranger(tx: Tx, reason: str, since: datetime) -> int:
     )
     assert row is not None  # an upsert that does update gives its row
     return int(row["count"])
+
+
+async def close_windows(tx: Tx, before: datetime, most: int) -> list[tuple[str, datetime, int]]:
+    """Take away at most `most` windows that began before an instant: reason, beginning and count of each, once."""
+    rows = await tx.rows(
+        """
+        DELETE FROM strangers WHERE (reason, since) IN (
+            SELECT reason, since FROM strangers WHERE since < %(before)s
+            ORDER BY since, reason LIMIT %(most)s FOR UPDATE SKIP LOCKED
+        ) RETURNING reason, since, count
+        """,
+        {"before": before, "most": most},
+    )
+    return sorted((row["reason"], row["since"], row["count"]) for row in rows)
