@@ -110,18 +110,40 @@ _IN = {name: _or_null(one) if name in (*OPTIONAL, *RESETTABLE) else one for name
 _OUT = {name: _or_null(one) if name in OPTIONAL else one for name, one in MEMBERS.items()}
 _INSTANT: Schema = {"type": "string", "format": "date-time"}
 
+EXAMPLE: Schema = {
+    "agent_id": "mailer",
+    "display_name": "The mailer",
+    "allowed_scopes": ["mail.read", "mail.send"],
+    "allowed_audiences": ["https://mail.example.com/"],
+    "max_task_ttl": "PT30M",
+    "max_token_ttl": "PT5M",
+    "jwks": {
+        "keys": [
+            {
+                "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig",
+                "kid": "mailer-1",
+                "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+            }
+        ]
+    },
+}  # fmt: skip
+"""A registration that is taken; its key is that of RFC 7515, A.3."""
+
 SCHEMAS: dict[str, Schema] = {
     "AgentNew": {
         "type": "object",
         "properties": _IN,
         "required": ["agent_id", "display_name", "allowed_scopes", "allowed_audiences"],
         "additionalProperties": False,
+        "examples": [EXAMPLE],
     },
     "AgentPatch": {
         "type": "object",
         "properties": {name: one for name, one in _IN.items() if name != "agent_id"} | {"agent_id": _IN["agent_id"]},
         "additionalProperties": False,
         "description": "A JSON merge patch (RFC 7396): a member that is not named is left as it is.",
+        "examples": [{"max_task_ttl": "PT10M", "max_token_ttl": None}],
     },
     "Agent": {
         "type": "object",
