@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -141,20 +141,27 @@ class Place:
             yield
 
 
-def find(data: Path | None, *, make: bool = True, development: bool = False) -> Place:
+def find(
+    data: Path | None,
+    *,
+    make: bool = True,
+    host: str | None = None,
+    port: int | None = None,
+    development: bool = False,
+) -> Place:
     """The place that `--data`, ONBE_DATA or the default names, with its folder if `make`. Exits on wrong settings.
 
-    `development` is the setting of that name, in another word.
+    `host`, `port` and `development` are the settings of those names, in other words.
     """
     from keel.settings import SettingsError, load
     from onbe.settings import OnbeSettings
 
     folder = (data or default_data()).expanduser().absolute()
-    environment = dict(os.environ) | ({"Onbe__Development__Enabled": "true"} if development else {})
     try:
-        settings = load(OnbeSettings, environment, folder / "onbe.toml")
+        settings = load(OnbeSettings, dict(os.environ), folder / "onbe.toml")
     except SettingsError as error:
         fail(str(error))
+    settings = _with_options(settings, host, port, development=development)
     if owner := stranger(folder / LOCK):
         fail(f"the Onbe on {folder} is {owner}'s. Run this as {owner}; --data DIR names another.")
     if make:
@@ -165,11 +172,16 @@ def find(data: Path | None, *, make: bool = True, development: bool = False) -> 
     return Place(folder, settings)
 
 
-def on(place: Place, host: str | None, port: int | None) -> Place:
-    """The same place, listening elsewhere."""
-    asked = {"host": host, "port": port}
-    server = place.settings.server.model_copy(update={name: value for name, value in asked.items() if value})
-    return replace(place, settings=place.settings.model_copy(update={"server": server}))
+def _with_options(settings: OnbeSettings, host: str | None, port: int | None, *, development: bool) -> OnbeSettings:
+    """The settings as options change them: what contradicts another one then is told as it would be in a file."""
+    asked = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    changes: dict[str, object] = {"server": settings.server.model_copy(update=asked)} if asked else {}
+    if development:
+        changes["development"] = settings.development.model_copy(update={"enabled": True})
+    changed = settings.model_copy(update=changes)
+    if errors := list(changed.contradictions()):
+        fail("\n".join(errors))
+    return changed
 
 
 def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> Result:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from keel.dropping import end_with
-from onbe.cli.place import DataOption, JsonOption, find, loop, on
+from onbe.cli.place import DataOption, JsonOption, find, loop
 
 PortOption = Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")]
 HostOption = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
@@ -41,7 +41,8 @@ def serve(
 
     if parent is not None:
         end_with(parent, signal.SIGTERM)
-    raise typer.Exit(running.serve(on(find(data, development=development), host, port), patient=parent is not None))
+    place = find(data, host=host, port=port, development=development)
+    raise typer.Exit(running.serve(place, patient=parent is not None))
 
 
 def migrate(data: DataOption = None) -> None:
