@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Mapping
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, Self, TypeVar
 
 import httpx2
 
@@ -102,7 +105,7 @@ def play(flow: Flow[T], http: httpx2.Client, world: World) -> T:
                 said = None
                 continue
             try:
-                said = _ask_blocking(step, http, world)
+                said = _ask_blocking(step, http)
             except OnbeError as error:
                 said = error
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -111,11 +114,66 @@ def play(flow: Flow[T], http: httpx2.Client, world: World) -> T:
         flow.close()
 
 
-def _ask_blocking(ask: Ask, http: httpx2.Client, world: World) -> Answer:
-    until = world.monotonic() + ask.within
+class _Watch:
+    """Cuts the connection of a blocking request when its time is over.
+
+    A timeout of httpx2's is for one read: a server that sends a letter now and then would hold a thread for ever.
+    """
+
+    def __init__(self, within: float) -> None:
+        self._guarding = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.over = False
+        self._timer = threading.Timer(within, self._cut)
+        self._timer.daemon = True
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """httpx2 tells of each connection it makes (the extension `trace`)."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            with self._guarding:
+                self._socket = info["return_value"].get_extra_info("socket")
+            if self.over:
+                self._cut()
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._timer.cancel()
+        with self._guarding:
+            self._socket = None  # whatever it is used for next is not ours to cut
+
+    def _cut(self) -> None:
+        with self._guarding:
+            self.over = True
+            if self._socket is not None:
+                with suppress(OSError):  # closed already; a TLS socket's own method would forget its state
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def blocking_client() -> httpx2.Client:
+    """A client that makes a connection for each request, so that `_Watch` knows it; one in some minutes is needed."""
+    return httpx2.Client(limits=httpx2.Limits(max_keepalive_connections=0))
+
+
+def _ask_blocking(ask: Ask, http: httpx2.Client) -> Answer:
+    with _Watch(ask.within) as watch:
+        try:
+            answer = _told(ask, http, watch)
+        except (httpx2.HTTPError, BadAnswer):
+            if not watch.over:
+                raise
+        else:
+            return answer
+    raise Unreachable("timeout", "The server did not answer in time.")
+
+
+def _told(ask: Ask, http: httpx2.Client, watch: _Watch) -> Answer:
     request = http.build_request(
-        "GET" if ask.form is None else "POST", ask.url, data=ask.form, headers=_headers(ask), timeout=ask.within
-    )
+        "GET" if ask.form is None else "POST", ask.url, data=ask.form, headers=_headers(ask), timeout=ask.within,
+        extensions={"trace": watch.trace},
+    )  # fmt: skip
     response = http.send(request, stream=True, follow_redirects=False, auth=None)
     try:
         _fit(response)
@@ -124,8 +182,6 @@ def _ask_blocking(ask: Ask, http: httpx2.Client, world: World) -> Answer:
             body += piece
             if len(body) > BODY_BYTES:
                 raise _too_large(response.status_code)
-            if world.monotonic() > until:
-                raise Unreachable("timeout", "The server did not answer in time.")
         return _answer(response, bytes(body))
     finally:
         response.close()

@@ -1,7 +1,7 @@
 """The blocking twin of `OnbeClient` and `TaskSession`, for any number of threads; the same flows, the same rules.
 
-No thread of its own: whoever asks first at 60 % of a token's life renews it, for two seconds at most while the token in
-hand is good; all others get that one meanwhile.
+No thread renews by itself: whoever asks first at 60 % of a token's life renews it, for two seconds at most while the
+token in hand is good; all others get that one meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from onbe_client.auth import BlockingTaskAuth
 from onbe_client.clock import World
 from onbe_client.errors import OnbeError, Over, ScopeRefused, SessionClosed
 from onbe_client.flows import Came
-from onbe_client.http import play
+from onbe_client.http import blocking_client, play
 from onbe_client.keys import AgentKey, KeyLike
 from onbe_client.renewal import Advice, Early, Fail, Hold, Renew, Use
 from onbe_client.session import GRANT_PREFIX, PATIENCE, ClientBase, SessionBase
@@ -59,7 +59,7 @@ class OnbeClient(ClientBase):
             issuer, agent_id, key, kid=kid, algorithm=algorithm, instance=instance, store=store, timeout=timeout,
             patience=patience, insecure=insecure, world=world,
         )  # fmt: skip
-        self._http = http or httpx2.Client()
+        self._http = http or blocking_client()
         self._lent = http is not None
         _forked.add(self)
 
@@ -120,7 +120,7 @@ class OnbeClient(ClientBase):
     def _after_fork(self) -> None:
         if not self._lent:
             self._parents = self._http  # kept: closing it would say goodbye on connections that are the parent's
-            self._http = httpx2.Client()
+            self._http = blocking_client()
 
 
 class TaskSession(SessionBase):
