@@ -8,9 +8,8 @@ import re
 import pytest
 from rich.console import Console
 
+from keel.telling import Telling, Wrong
 from keel.testing import FakeClock
-from rift.demo.checks import Wrong
-from rift.demo.terminal import Telling
 
 
 def told(encoding: str, *, terminal: bool = False) -> tuple[Telling, io.BytesIO]:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from keel.telemetry import logs
-from onbe.cli import agents, keys, system
+from onbe.cli import agents, demo, keys, system
 from onbe.secrecy import for_logs
 
 LEVEL = "Onbe__Log__Level"
@@ -28,6 +28,7 @@ app = typer.Typer(
 
 for command in (system.serve, system.migrate, system.doctor, system.settings):
     app.command()(command)
+app.command("demo")(demo.demo)
 app.add_typer(agents.app, name="agent")
 app.add_typer(keys.app, name="keys")
 

@@ -159,8 +159,14 @@ def failed(trouble: Trouble, *, as_json: bool = False) -> NoReturn:
 
 
 def _registry(url: str | None, key_file: Path | None, data: Path | None) -> Registry:
-    """The server that is meant, with its key. Exits with 2 when there is no key, or it would go out unprotected."""
-    from onbe.cli.remote import Registry, fit
+    from onbe.cli.remote import Registry
+
+    return Registry(*server(url, key_file, data))
+
+
+def server(url: str | None, key_file: Path | None, data: Path | None) -> tuple[str, str]:
+    """The address that is meant, and its admin key. Exits with 2 when there is no key, or it would go unprotected."""
+    from onbe.cli.remote import fit
 
     folder = (data or default_data()).expanduser()
     url = url or _serving(folder) or LOCAL
@@ -179,7 +185,7 @@ def _registry(url: str | None, key_file: Path | None, data: Path | None) -> Regi
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable():
         usage(f"the admin key is missing: set {KEY_VARIABLE}, or name a file that holds it with --admin-key-file")
-    return Registry(url, key)
+    return url.rstrip("/"), key
 
 
 def _serving(folder: Path) -> str | None:

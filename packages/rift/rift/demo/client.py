@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, Implementation, TextContent
 
-from rift.demo.checks import Wrong, expect
+from keel.telling import Wrong, expect
 from rift.settings import is_loopback
 from rift.wire.refusals import META_KEY
 

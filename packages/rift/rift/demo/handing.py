@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rift.demo.checks import expect
+from keel.telling import expect
 from rift.demo.client import Said
 from rift.demo.keeping import FILE, TEXT
 from rift.demo.scene import Scene, Step, bash

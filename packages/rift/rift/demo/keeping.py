@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rift.demo.checks import expect
+from keel.telling import expect
 from rift.demo.scene import Scene, Step, bash, command_of, read_on, whole
 from rift.demo.taking import vm
 

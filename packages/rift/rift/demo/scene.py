@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keel.secrecy import masked
-from rift.demo.checks import Wrong, expect
+from keel.telling import Wrong, expect
 from rift.demo.client import Agent, Said
 from rift.deps import Deps
 from rift.repos.model import Repo

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keel.refusal import Refusal
 from keel.secrecy import masked
-from rift.demo.checks import Wrong
+from keel.telling import Wrong
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
 from rift.people import actions as people

@@ -9,11 +9,10 @@ from rich.console import Console
 
 from keel.refusal import Refusal
 from keel.secrecy import masked
+from keel.telling import Telling, Wrong
 from rift.demo import handing, keeping, source, taking
-from rift.demo.checks import Wrong
 from rift.demo.client import UP, Agent, connected, reason_of
 from rift.demo.scene import Scene, Step
-from rift.demo.terminal import Telling
 from rift.deps import Deps
 from rift.people import actions as people
 

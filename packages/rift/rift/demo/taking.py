@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from keel.telling import expect
 from rift.demo import source
-from rift.demo.checks import expect
 from rift.demo.scene import Scene, Step, bash, command_of, read_on, whole
 
 HANDLE = re.compile(r"(task_[^.\s]+)\.(\S+)")

@@ -1,4 +1,6 @@
-"""How the story looks: a line a step, the piece of the answer that matters under it, a tick and the time it took."""
+"""A story told in the terminal, and checked: a line a step, the piece of the answer that matters under it, a tick and
+the time it took. What is not as it should be is told with what was expected, what came, and what mends it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,25 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.text import Text
 
-from rift.demo.checks import Wrong
-
 INDENT = "     "
 LONGEST = 400
 """How much of one line is shown; the refusals and reasons that matter are shorter."""
+
+
+class Wrong(Exception):
+    """A step was not as it should be. `mend` is a command or an advice for the person at the terminal."""
+
+    def __init__(self, expected: str, got: str, mend: str | None = None) -> None:
+        super().__init__(f"expected {expected}; got {got}")
+        self.expected = expected
+        self.got = got
+        self.mend = mend
+
+
+def expect(holds: bool, expected: str, got: object, mend: str | None = None) -> None:
+    """Raise `Wrong` unless `holds`."""
+    if not holds:
+        raise Wrong(expected, str(got), mend)
 
 
 class Telling:
