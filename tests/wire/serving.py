@@ -17,7 +17,18 @@ from rift.wire.mcp.guard import too_many
 @asynccontextmanager
 async def served(app: ASGIApp, bounds: Bounds = Bounds()) -> AsyncIterator[str]:  # noqa: B008 - it is frozen
     """Serve an application while the block lasts. Yields its address, as `http://127.0.0.1:41234`."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with serving(app, listening, bounds):
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp,
+    listening: socket.socket,
+    bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
+) -> AsyncIterator[None]:
+    """Serve an application at a port that is taken already."""
     config = uvicorn.Config(app, http=bounded(bounds, too_many(bounds.connections)), log_level="warning", lifespan="on",
                             timeout_graceful_shutdown=1)  # fmt: skip
     server = uvicorn.Server(config)
@@ -27,8 +38,7 @@ async def served(app: ASGIApp, bounds: Bounds = Bounds()) -> AsyncIterator[str]:
     if running.done():
         await running
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield
     finally:
         server.should_exit = True
         await running
-        listening.close()

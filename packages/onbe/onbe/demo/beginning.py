@@ -34,6 +34,7 @@ async def register(scene: Scene, shown: list[str]) -> None:
     scene.newest = before[0]["seq"] if before else 0
     for agent, scopes in ((scene.scribe, [READ, WRITE]), (scene.helper, [READ])):
         await _register(scene, agent, scopes)
+        scene.registered = True
         shown.append(f"{agent.name}: {', '.join(scopes)} at {NOTES}; a task 10 minutes, a token 1 minute at most")
 
 

@@ -39,6 +39,8 @@ class Scene:
     person: str = ""
     signed_in: str = field(default="", repr=False)
     """The person's own token."""
+    registered: bool = False
+    """Whether there is something to put away."""
     newest: int = 0
     """The number of the newest record before the demo."""
     task: Task | None = None

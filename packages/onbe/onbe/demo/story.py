@@ -62,6 +62,8 @@ def _agent(server: Server, name: str) -> Agent:
 
 async def _tidy(scene: Scene) -> str | None:
     """Leave nothing that could act. What could not be put back, in a sentence."""
+    if not scene.registered:
+        return None
     try:
         for agent in (scene.scribe, scene.helper):
             await scene.server.admin("DELETE", f"/admin/agents/{agent.name}/tasks")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -109,10 +109,8 @@ def _local(own: DevelopmentIssuer, endpoint: Endpoint) -> Callable[[Request], Aw
 
 
 def _is_here(host: str) -> bool:
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
+    found = re.fullmatch(r"(?:([\w.-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", host, re.IGNORECASE | re.ASCII)
+    return found is not None and is_loopback((found[1] or found[2]).lower())
 
 
 class _TooMuch(Exception):
