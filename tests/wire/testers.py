@@ -62,33 +62,28 @@ async def mcpcheck(url: str, token: str, *more: str) -> Ran:
 
 async def inspector(url: str, token: str, era: str, *more: str) -> Ran:
     """The Inspector's command line, speaking one of `ERAS`."""
-    home = await asyncio.to_thread(_home)
+    home = await asyncio.to_thread(installed, INSPECTOR, INSPECTOR_VERSION)
     program = home / "node_modules" / ".bin" / "mcp-inspector"
-    if not program.exists():
-        await asyncio.to_thread(_lock_and_install, home)
     header = f"Authorization: Bearer {token}"
     where = ["--cli", url, "--transport", "http", "--protocol-era", era, "--header", header, "--quiet"]
     kept = {"HOME": str(home), "MCP_CATALOG_PATH": str(home / "catalog.json")}
     return await ran(str(program), *where, *more, env=kept)
 
 
-def _home() -> Path:
-    home = Path(tempfile.gettempdir()) / f"rift-tests-{os.getuid()}" / f"inspector-{INSPECTOR_VERSION}"
+def installed(package: str, version: str) -> Path:
+    """The folder of a package of npm's, installed once, however many test processes want it at the same time."""
+    home = Path(tempfile.gettempdir()) / f"rift-tests-{os.getuid()}" / f"{package.rpartition('/')[2]}-{version}"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "installed").exists():
+            asyncio.run(_install(home, f"{package}@{version}"))
+            (home / "installed").touch()
     return home
 
 
-def _lock_and_install(home: Path) -> None:
-    """Install it once, however many test processes want it at the same time."""
-    with (home / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / "node_modules" / ".bin" / "mcp-inspector").exists():
-            asyncio.run(_install(home))
-
-
-async def _install(home: Path) -> None:
+async def _install(home: Path, wanted: str) -> None:
     (home / "package.json").write_text("{}")
-    wanted = f"{INSPECTOR}@{INSPECTOR_VERSION}"
     done = await ran("npm", "install", "--no-fund", "--no-audit", "--ignore-scripts", wanted, cwd=home, seconds=300)
     if done.code:
         raise RuntimeError(f"npm could not install {wanted}: {done.err}")
