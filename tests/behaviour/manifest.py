@@ -17,7 +17,8 @@ HERE = Path(__file__).parent
 TESTS = HERE.parent
 TASKS_PAGE = TESTS / "vectors" / "seed-tasks.txt"
 TOOLS_PAGE = TESTS / "vectors" / "seed-tools.txt"
-PAGES = (TASKS_PAGE, TOOLS_PAGE)
+GRANTS_PAGE = TESTS / "vectors" / "seed-grants.txt"
+PAGES = (TASKS_PAGE, TOOLS_PAGE, GRANTS_PAGE)
 
 LATER = frozenset(
     {"app", "audit", "docs", "feedback", "github", "organizations", "resources", "secrets", "verbs", "waitlist"}
