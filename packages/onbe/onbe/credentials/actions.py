@@ -13,6 +13,7 @@ that is addressed to the issuer or the token endpoint could be an exchange's, an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from keel.db import Tx
@@ -38,18 +39,50 @@ REVOKED: Final = "revoked_by_agent"
 FORGOTTEN_AT_ONCE = 5000
 
 
-async def introspect(deps: Deps, ask: Ask, started: float) -> Active | Inactive | Refusal:
+class Known:
+    """Assertions for asking alone that this process has verified: the same one is not verified for each question.
+
+    One counts for as long as it is valid and its agent's registration is the one that it was verified by.
+    """
+
+    def __init__(self, most: int = 1024) -> None:
+        self._most = most
+        self._held: dict[bytes, tuple[Assertion, Registration]] = {}
+
+    def find(self, ask: Ask, now: datetime) -> Assertion | None:
+        """Whose it is, if it is known and has not expired."""
+        held = self._held.get(_name(ask)) if ask.assertion is not None else None
+        return held[0] if held is not None and held[0].expires_at > now else None
+
+    def still(self, ask: Ask, agent: Registration | None) -> bool:
+        """Whether it is known of an agent that is registered as it was, and may ask."""
+        held = self._held.get(_name(ask))
+        return held is not None and agent == held[1] and ask.client_id in (None, held[0].agent)
+
+    def keep(self, ask: Ask, shown: Assertion, agent: Registration) -> None:
+        """Know one more; the one that was known first makes room."""
+        while len(self._held) >= self._most:
+            del self._held[next(iter(self._held))]
+        self._held[_name(ask)] = shown, agent
+
+
+def _name(ask: Ask) -> bytes:
+    return digest(ask.assertion or "")
+
+
+async def introspect(deps: Deps, ask: Ask, started: float, known: Known) -> Active | Inactive | Refusal:
     """How a token stands. Only a denial is a record. Source: RFC 7662."""
     row = Row("token.introspect", started)
     claims, brought = _ours(deps, ask.token)
     jti, task = (brought.jti, brought.task) if brought else (None, None)
-    says = jose.peek(ask.assertion) if ask.assertion is not None else None
-    if says is None and ask.assertion is not None:
+    shown = known.find(ask, deps.clock.now())
+    says = jose.peek(ask.assertion) if ask.assertion is not None and shown is None else None
+    if says is None and ask.assertion is not None and shown is None:
         return await stranger(deps, row, unbelieved.assertion_malformed(Stop()))
     async with deps.db.look() as tx:
-        found = await store.look(tx, says.issuer if says else None, jti, task)
-    if ask.assertion is not None and says is not None:
-        refused = await _may_ask(deps, row, ask, ask.assertion, says, found.asker)
+        found = await store.look(tx, shown.agent if shown else says.issuer if says else None, jti, task)
+    if ask.assertion is not None and (shown is None or not known.still(ask, found.asker)):
+        refused = await _may_ask(deps, row, ask, says or jose.peek(ask.assertion), found.asker, known)
         if refused is not None:
             return refused
     return UNKNOWN if brought is None else decide_standing(claims, found)
@@ -116,11 +149,14 @@ def _ours(deps: Deps, token: str) -> tuple[Mapping[str, Any], Presented | None]:
 
 
 async def _may_ask(
-    deps: Deps, row: Row, ask: Ask, assertion: str, says: jose.Peek, agent: Registration | None
+    deps: Deps, row: Row, ask: Ask, says: jose.Peek | None, agent: Registration | None, known: Known
 ) -> Refusal | None:
     """Why whoever asks may not; None for an agent of ours that may."""
+    assert ask.assertion is not None  # an administrator has shown the key
+    if says is None:
+        return await stranger(deps, row, unbelieved.assertion_malformed(Stop()))
     address = deps.settings.issuer + INTROSPECT_PATH
-    shown = await _shown(deps, assertion, says, agent, ask.client_id, address)
+    shown = await _shown(deps, ask.assertion, says, agent, ask.client_id, address)
     if isinstance(shown, Unauthentic):
         return await _unauthentic(deps, row, shown)
     row.agent = shown.agent
@@ -129,6 +165,8 @@ async def _may_ask(
         async with deps.db.look() as tx:
             if not await _spend(tx, shown):
                 refused = unbelieved.assertion_replayed(Stop())
+    elif refused is None and agent is not None:
+        known.keep(ask, shown, agent)
     if refused is not None:
         async with recorded(deps, row):
             return row.said(refused)

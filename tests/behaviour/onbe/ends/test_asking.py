@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,10 +18,15 @@ from tests.behaviour.onbe.ends.asking import (
 )  # fmt: skip
 from tests.behaviour.onbe.world import ADMIN_KEY, ISSUER, TOOL, World, make_key, sign, world_of
 
+from keel.db import Json
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 from onbe import names
+from onbe.credentials.actions import Known
+from onbe.credentials.model import Ask
+from onbe.directory.model import Registration
 from onbe.tasks import jobs
+from onbe.tokens.model import Assertion
 
 
 @pytest.fixture
@@ -157,6 +163,40 @@ async def test_an_assertion_for_asking_alone_is_good_again_and_for_nothing_else(
     place.later(181)
     again = await introspect(place, "scribe", given["access_token"], client_assertion=asking)
     assert (again.status_code, again.json()["error"]) == (401, "invalid_client")
+
+
+async def test_an_assertion_that_is_known_already_counts_no_longer_than_its_agent_is_as_it_was(place: World) -> None:
+    given = await place.begin("scribe")
+    asking = place.assertion("tool", aud=ASKING)
+
+    async def asked(**form: Any) -> tuple[int, str | None]:
+        answer = await introspect(place, "tool", given["access_token"], client_assertion=asking, **form)
+        return answer.status_code, answer.json().get("error")
+
+    for _ in range(3):
+        assert await asked() == (200, None)
+    assert await asked(client_id="scribe") == (401, "invalid_client")
+    assert await asked(client_id="tool") == (200, None)
+    await place.sql("UPDATE agents SET enabled = false WHERE agent_id = 'tool'")
+    assert await asked() == (400, "access_denied")
+    await place.sql("UPDATE agents SET enabled = true WHERE agent_id = 'tool'")
+    assert await asked() == (200, None)
+    other = make_key(kid="tool-1").as_dict(private=False)
+    await place.sql("UPDATE agents SET jwks = %(jwks)s WHERE agent_id = 'tool'", jwks=Json({"keys": [other]}))
+    assert await asked() == (401, "invalid_client")
+    await place.sql("DELETE FROM agents WHERE agent_id = 'tool'")
+    assert await asked() == (401, "invalid_client")
+
+
+async def test_no_more_assertions_are_known_than_there_is_room_for(place: World) -> None:
+    known, agent = Known(most=3), Registration(**(await place.rows("SELECT * FROM agents LIMIT 1"))[0])
+    now = place.clock.now()
+    asks = [Ask(f"assertion {n}", "token") for n in range(5)]
+    for ask in asks:
+        known.keep(ask, Assertion("scribe", "j", now + timedelta(seconds=60), None, ASKING), agent)
+    assert [known.find(ask, now) is not None for ask in asks] == [False, False, True, True, True]
+    assert known.find(asks[4], now + timedelta(seconds=60)) is None
+    assert known.find(Ask(None, "token"), now) is None
 
 
 async def test_an_assertion_that_could_be_an_exchanges_is_used_up_by_a_question(place: World) -> None:

@@ -35,12 +35,12 @@ log = structlog.get_logger("onbe.introspect")
 
 def routes(deps: Deps) -> list[BaseRoute]:
     """`/oauth2/introspect`."""
-    keys = deps.settings.admin.digests
+    keys, known = deps.settings.admin.digests, actions.Known()
 
     async def introspect(request: Request) -> Response:
         started = deps.clock.monotonic()
         try:
-            answer = await _answer(deps, request, keys, started)
+            answer = await _answer(deps, request, keys, known, started)
         except (OperationalError, Busy) as error:
             log.warning("database.away", trouble=type(error).__name__)
             answer = database_away(Retry(1))
@@ -64,7 +64,7 @@ def told(standing: Active | Inactive) -> dict[str, Any]:
 
 
 async def _answer(
-    deps: Deps, request: Request, keys: tuple[bytes, ...], started: float
+    deps: Deps, request: Request, keys: tuple[bytes, ...], known: actions.Known, started: float
 ) -> Active | Inactive | Refusal:  # fmt: skip
     bearer = request.headers.getlist("authorization")
     if bearer and not _is_key(bearer, keys):
@@ -74,7 +74,7 @@ async def _answer(
         ask = form if isinstance(form, Refusal) else _administrators(form) if bearer else asked_for(form)
     if isinstance(ask, Refusal):
         return await stranger(deps, Row("token.introspect", started), ask)
-    return await actions.introspect(deps, ask, started)
+    return await actions.introspect(deps, ask, started, known)
 
 
 def _administrators(form: Mapping[str, str]) -> Ask | Refusal:
