@@ -9,27 +9,43 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from docs.onbe_reasons import MENDS
 from docs.refusal_examples import EXAMPLES, GROUPS
 
-from keel.settings import table
+from keel.settings import Settings, table
+from onbe.catalogue import REASONS
+from onbe.settings import OnbeSettings
+from onbe.wire.refusals import ADMIN, OAUTH
 from rift.settings import RiftSettings
 from rift.wire.mcp.tools import TOOLS
 from rift.wire.refusals import refusal_text
 
+import_module("onbe.serving")  # with what it serves, every reason is declared
 KINDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list", "object": "object"}
 HERE = Path(__file__).resolve().parent
 PART = re.compile(r"(<!-- made by script/docs: (?P<name>\S+) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
 
 
-def settings() -> str:
+def settings(kind: type[Settings]) -> str:
     """Every setting: its name, how the environment spells it, its default, what it is for."""
     rows = ["| setting | in the environment | default | what it is |", "|---|---|---|---|"]
-    for row in table(RiftSettings):
+    for row in table(kind):
         default = f"`{row.default}`" if row.default else "none"
         rows.append(f"| `{row.name}` | `{row.name.replace(':', '__')}` | {default} | {row.what} |")
+    return "\n".join(rows)
+
+
+def reasons() -> str:
+    """Every reason of Onbe's, its sentence, what it becomes at the token endpoint and in the admin API, what to do."""
+    rows = ["| reason | sentence | OAuth error | admin API | what to do |", "|---|---|---|---|---|"]
+    for code, kind in sorted(REASONS.items()):
+        status, error = OAUTH.get(code, (0, ""))
+        oauth, admin = (f"{status} `{error}`" if error else "–"), str(ADMIN.get(code, "–"))
+        rows.append(f"| `{code}` | {kind.sentence} | {oauth} | {admin} | {MENDS[code]} |")
     return "\n".join(rows)
 
 
@@ -80,7 +96,9 @@ def _member(name: str, schema: Mapping[str, Any]) -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
-    "settings": settings,
+    "settings": partial(settings, RiftSettings),
+    "onbe-settings": partial(settings, OnbeSettings),
+    "onbe-reasons": reasons,
     **{f"refusals-{group}": partial(refusals, group) for group in GROUPS},
     **{one.name: partial(tool, one.name) for one in TOOLS},
 }

@@ -96,6 +96,7 @@ class Running:
     token: str = ""
     process: subprocess.Popen[str] | None = None
     said: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, ready: str) -> None:
         """Run until a line begins with `ready`."""
@@ -104,7 +105,7 @@ class Running:
         with (self.data / f"{self.command}.err").open("a") as errors:
             self.process = subprocess.Popen(
                 [RIFT, self.command, "--data", str(self.data), *port],
-                stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(),
+                stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(self.env),
             )  # fmt: skip
         assert self.process.stdout
         for line in self.process.stdout:
@@ -180,10 +181,10 @@ class Running:
 
 
 @contextmanager
-def system() -> Iterator[Running]:
+def system(env: Mapping[str, str] | None = None) -> Iterator[Running]:
     """A `rift up` on a fresh folder. Nothing of it is left afterwards."""
     with folder() as data:
-        one = Running(data)
+        one = Running(data, env=env or {})
         try:
             one.up()
             yield one

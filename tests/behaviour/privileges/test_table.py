@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.behaviour.cli.systems import RIFT, SAMPLE, Running, environment, rift, system
+from tests.behaviour.cli.systems import RIFT, SAMPLE, Running, environment, free_port, rift, system
 from tests.behaviour.privileges.table import AS_ROOT, Row, Status, rows, wrong
 from tests.conformance.keeper.silent import Silent
 
+from keel.holding import holder
 from keel.postgres import EmbeddedPostgres
 from keel.testing import eventually
 from rift.drivers.boxes.local import LocalConfig
@@ -25,7 +26,7 @@ from rift.drivers.boxes.local.runtime import Trial, find_python, install
 
 @pytest.fixture(scope="module")
 def up() -> Iterator[Running]:
-    with system() as one:
+    with system({"Rift__Onbe__Enabled": "true", "Onbe__Server__Port": str(free_port())}) as one:
         yield one
 
 
@@ -50,6 +51,14 @@ def main_of(path: Path) -> int:
 def serving(main: int) -> list[int]:
     """The server's or worker's process: as root, the keeper's child."""
     return [pid for pid in children(main) if "rift.keeper.drop" in command_line(pid)] if AS_ROOT else [main]
+
+
+def onbes(up: Running) -> dict[str, list[int]]:
+    """Onbe beside Rift: as root, its keeper and that one's child."""
+    told = holder(up.data / "onbe" / "onbe.lock")
+    assert told, up.errors()
+    main = int(told["pid"])
+    return {"onbe keeper": [main], "onbe": children(main)} if AS_ROOT else {"onbe keeper": [], "onbe": [main]}
 
 
 @contextmanager
@@ -111,6 +120,7 @@ def command_line_of(pid: int) -> str:
 
 async def test_every_process_is_as_the_page_says(up: Running) -> None:
     keeper = main_of(up.data / "rift.lock")
+    await eventually(lambda: onbes(up)["onbe"], within=60, every=0.2)
     postmaster = int((up.data / "postgres" / "cluster" / "postmaster.pid").read_text().split()[0])
     with worker(up) as working:
         found = {
@@ -119,6 +129,7 @@ async def test_every_process_is_as_the_page_says(up: Running) -> None:
             "server": serving(keeper),
             "worker": serving(working),
             "postgres": [postmaster, *below(postmaster)],
+            **onbes(up),
         }
         async with _adding(up) as (line, git):
             found |= {"command line": [line], "git": git}

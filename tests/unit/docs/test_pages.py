@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 import typer
 from docs.generate import HERE, PART, PARTS, made, pages
+from docs.onbe_reasons import MENDS
 from docs.refusal_examples import EXAMPLES, GROUPS
 
 from keel.refusal import CATALOGUE, Call
 from keel.settings import table
+from onbe.catalogue import REASONS
+from onbe.wire.refusals import ADMIN, OAUTH
 from rift import meters
 from rift.cli import app
 from rift.health import collector
@@ -71,6 +74,11 @@ def test_every_kind_of_refusal_is_told_once_with_an_example_of_its_own() -> None
     assert ends[0] == 0
     assert ends[-1] == len(codes) - 1
     assert [after - before for before, after in zip(ends[1::2], ends[2::2], strict=False)] == [1] * (len(GROUPS) - 1)
+
+
+def test_every_reason_of_onbes_is_told_with_what_to_do() -> None:
+    assert set(MENDS) == set(REASONS)
+    assert (set(OAUTH) | set(ADMIN)) <= set(REASONS)
 
 
 def test_a_call_that_mends_names_a_tool_there_is() -> None:
