@@ -10,9 +10,9 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from keel.holding import holder
@@ -84,6 +84,38 @@ def address(place: Place) -> str | None:
     """Where Onbe serves, or is about to; None where it does not run."""
     told = holder(place.onbe / "onbe.lock")
     return str(told["url"]) if told and "url" in told else None
+
+
+async def then_play(place: Place, story: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Play Rift's story and then, where Onbe runs for development, Onbe's. The first exit code that is not 0."""
+    code = await story()
+    if code or mode(place, os.environ) != "development":
+        return code
+    if not await _ready(place):
+        note(f"rift: Onbe was not ready within {READY_SECONDS:g} seconds, and its part is not played")
+        return 1
+    sys.stdout.flush()
+    words = [sys.executable, "-P", "-m", "onbe.cli", "demo", "--data", str(place.onbe)]
+    playing = await asyncio.create_subprocess_exec(*words, stdin=asyncio.subprocess.DEVNULL)
+    try:
+        return await playing.wait()
+    except asyncio.CancelledError:
+        await _end(playing)
+        raise
+
+
+async def _ready(place: Place) -> bool:
+    import httpx2  # with the demo, not with every start
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READY_SECONDS), httpx2.AsyncClient(timeout=5) as client:
+            while True:
+                with suppress(httpx2.HTTPError):
+                    url = address(place)
+                    if url and (await client.get(f"{url}/readyz")).status_code == 200:
+                        return True
+                await asyncio.sleep(0.1)
+    return False
 
 
 async def _keep(place: Place, how: Mode, *, quiet: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from keel.postgres import PostgresError
 from rift import app
-from rift.cli import sample
+from rift.cli import beside, sample
 from rift.cli.place import Place, note
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import BoxDriver
@@ -139,7 +139,8 @@ async def demo(deps: Deps, place: Place, sockets: list[socket.socket], repo: str
     hands = Hands(sample.OwnGround(place.data), ready=ready.set)
     served = asyncio.create_task(up(deps, place, sockets, hands))
     address = app.address(place.settings)
-    return await play_while(served, ready, hands.ending.set, play(deps, address, repo, ref))
+    stories = beside.then_play(place, lambda: play(deps, address, repo, ref))
+    return await play_while(served, ready, hands.ending.set, stories)
 
 
 def say(lines: list[str]) -> None:

@@ -83,7 +83,9 @@ async def _keep(
             place.settings, place.data, place.url("runtime"), agent_url=conduct.agent_url(place)
         ) as deps:
             address = app.address(place.settings)
-            played = await conduct.play_while(served, ready, lambda: desk.say("stop"), play(deps, address, *demo))
+            played = await conduct.play_while(
+                served, ready, lambda: desk.say("stop"), beside.then_play(place, lambda: play(deps, address, *demo))
+            )
         return played or _code(child)
     finally:
         database.cancel()

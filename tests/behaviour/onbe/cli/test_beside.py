@@ -172,6 +172,17 @@ async def test_wrong_settings_of_onbes_are_told_and_do_not_keep_rift_from_servin
         assert both.end() == 0
 
 
+def test_the_demo_plays_onbes_story_after_rifts() -> None:
+    env = {"Rift__Onbe__Enabled": "true", "Onbe__Server__Port": str(free_port())}
+    with folder() as data:
+        played = rift("up", "--demo", "--data", data, "--port", str(free_port()), env=env)
+        assert played.status == 0, played
+        told = played.out
+        assert "Onbe serves at" not in told, "what it says of itself is no part of the story"
+        assert told.index("rift_task_new") < told.rindex("task_grant"), told
+        assert near(str(data)) == {}
+
+
 HERE = RiftSettings()
 ELSEWHERE = RiftSettings(server=ServerSettings(host="192.0.2.1"))
 PROXIED = RiftSettings(server=ServerSettings(public_url="https://rift.example"))
