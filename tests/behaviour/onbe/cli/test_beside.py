@@ -179,7 +179,7 @@ def test_the_demo_plays_onbes_story_after_rifts() -> None:
         assert played.status == 0, played
         told = played.out
         assert "Onbe serves at" not in told, "what it says of itself is no part of the story"
-        assert told.index("rift_task_new") < told.rindex("task_grant"), told
+        assert told.index("rift_task_new") < told.index("The Onbe demo at"), told
         assert near(str(data)) == {}
 
 
