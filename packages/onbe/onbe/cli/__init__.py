@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from keel.telemetry import logs
-from onbe.cli import agents, demo, keys, system
+from onbe.cli import agents, conformance, demo, keys, system
 from onbe.secrecy import for_logs
 
 LEVEL = "Onbe__Log__Level"
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for command in (system.serve, system.migrate, system.doctor, system.settings):
+for command in (system.serve, system.migrate, system.doctor, system.settings, conformance.conformance):
     app.command()(command)
 app.command("demo")(demo.demo)
 app.add_typer(agents.app, name="agent")
