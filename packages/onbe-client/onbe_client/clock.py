@@ -15,7 +15,7 @@ class World(Protocol):
         """Seconds since 1970 by the machine's clock: for the claims of assertions and tokens alone."""
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back: how long a token is good is measured on this one."""
+        """Seconds on a clock that never goes back and never stands: how long a token is good is measured on it."""
 
     def chance(self) -> float:
         """From 0 to just below 1."""
@@ -30,6 +30,10 @@ class World(Protocol):
         """Wait in this thread."""
 
 
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux's other clock stands still while the machine sleeps, and a token does not."""
+
+
 class SystemWorld:
     """The machine's own clocks and generator."""
 
@@ -37,7 +41,7 @@ class SystemWorld:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_STEADY)
 
     def chance(self) -> float:
         return secrets.randbelow(1 << 30) / (1 << 30)

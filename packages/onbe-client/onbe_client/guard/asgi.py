@@ -59,7 +59,7 @@ class GuardMiddleware:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        method = "WEBSOCKET" if scope["type"] == "websocket" else str(scope["method"])
+        method = "WEBSOCKET" if scope["type"] == "websocket" else str(scope["method"]).upper()  # as routers may
         path = _path(scope)
         if path == self._published and method in ("GET", "HEAD"):
             await _answer(send, 200, self._document(), {"cache-control": "max-age=3600"})

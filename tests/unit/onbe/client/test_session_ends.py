@@ -131,6 +131,20 @@ async def test_a_token_goes_to_its_resource_alone(task: TaskSession) -> None:
         assert len(seen) == 2
 
 
+async def test_a_redirect_of_the_tools_takes_no_token_elsewhere(task: TaskSession) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def tool(request: httpx2.Request) -> httpx2.Response:
+        seen.append((request.url.host, "authorization" in request.headers))
+        away = {"location": "https://elsewhere.test/"}
+        return httpx2.Response(302, headers=away) if request.url.host == "files.test" else httpx2.Response(200)
+
+    transport = httpx2.MockTransport(tool)
+    async with httpx2.AsyncClient(transport=transport, auth=task.auth(), follow_redirects=True) as http:
+        await http.get(f"{RESOURCE}/one")
+    assert seen == [("files.test", True), ("elsewhere.test", False)]
+
+
 async def test_nothing_secret_is_shown_by_reprs_errors_or_logs(
     client: OnbeClient, onbe: FakeOnbe, world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -48,7 +48,7 @@ def client(app: Any, token: str | None = None) -> httpx2.AsyncClient:
     ("method", "path", "status"),
     [
         ("GET", "/files", 200), ("GET", "/files/", 200), ("GET", "/files/one/two", 200), ("HEAD", "/files/one", 200),
-        ("POST", "/files", 403), ("POST", "/files/one", 403), ("DELETE", "/files/one", 200),
+        ("POST", "/files", 403), ("post", "/files", 403), ("POST", "/files/one", 403), ("DELETE", "/files/one", 200),
         ("GET", "/files/shared", 200), ("POST", "/files/shared/one", 200),
         ("GET", "/", 200), ("GET", "/filesystem", 200), ("DELETE", "/other", 403), ("POST", "/", 403),
         ("GET", "/health", 200), ("GET", "/healthy", 200),
