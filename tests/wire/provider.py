@@ -8,9 +8,10 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urljoin, urlsplit
 
@@ -35,6 +36,7 @@ async def provider(audience: str) -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
         "node", str(script), str(port), audience,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,  # `node` may be a program that starts another one
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -43,8 +45,8 @@ async def provider(audience: str) -> AsyncIterator[str]:
                 assert line, "the provider ended before it listened"
         yield f"http://127.0.0.1:{port}"
     finally:
-        if process.returncode is None:
-            process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         await asyncio.to_thread(script.unlink)
 
