@@ -29,6 +29,7 @@ ALL = ("a", "b", "c")
 SCOPES = st.sampled_from([None, None, ("a",), ("b", "a"), ("c",), ("a", "b", "c"), ("c", "x")])
 AGENTS, PERSONS = st.integers(0, 2), st.integers(0, 1)
 DEPTHS = (3, 3, 2)
+PAUSES = st.sampled_from([0, 0, 0.25, 20, 59.5, 115, 180])
 NUMBERS = itertools.count()
 
 
@@ -112,6 +113,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), scope=SCOPES, agent=AGENTS, person=PERSONS)
     def somebody_works(self, data: st.DataObject, scope: tuple[str, ...] | None, agent: int, person: int) -> None:
         """One rule for all that is asked: hypothesis leaves whole rules out of many runs."""
+        self.clock.advance(data.draw(PAUSES))
         what = data.draw(st.sampled_from(["exchange", "refresh", "refresh", "delegate", "narrow", "steal"]))
         if what == "exchange" or not self.known:
             self.exchanged(agent, person, scope)
@@ -207,15 +209,13 @@ class Machine(RuleBasedStateMachine):
             )
         )  # fmt: skip
 
-    @rule(
-        seconds=st.sampled_from([0.25, 30, 59.5, 115, 180, 235]), jumps=st.sampled_from([0, 0, 0, -600, -120, -1, 90])
-    )
-    def time_goes_on(self, seconds: float, jumps: float) -> None:
+    @rule(seconds=PAUSES, sweeps=st.booleans(), jumps=st.sampled_from([0, -600, -120, -1, 90]))
+    def time_goes_on(self, seconds: float, sweeps: bool, jumps: float) -> None:
         self.clock.advance(seconds)
-        self.clock.set(self.clock.now() + timedelta(seconds=jumps))
-        if jumps < 0:
+        if sweeps:
             self.do(tasks.sweep(self.world.deps))
             self.end(lambda one: one.expires <= self.clock.now())
+        self.clock.set(self.clock.now() + timedelta(seconds=jumps))
 
     # What must hold
 
@@ -226,11 +226,8 @@ class Machine(RuleBasedStateMachine):
     def some(self, data: st.DataObject) -> Known:
         """A task, mostly one that lives."""
         alive = [task for task in self.known if self.lives(task)]
-        return (
-            data.draw(st.sampled_from(alive))
-            if alive and data.draw(st.integers(0, 3))
-            else data.draw(st.sampled_from(self.known))
-        )
+        only_alive = bool(alive) and data.draw(st.sampled_from([True, True, True, False]))
+        return data.draw(st.sampled_from(alive if only_alive else self.known))
 
     def learn(self, given: dict[str, Any], agent: int, person: int, parent: Known | None) -> Known:
         claims = self.world.claims(given)
