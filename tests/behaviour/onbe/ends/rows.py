@@ -113,3 +113,20 @@ class Rows:
 
     def at(self, seconds: float) -> datetime:
         return START + timedelta(seconds=seconds)
+
+
+async def many(rows: Rows, count: int, *, agent: str = "scribe", sponsor: str = "ada", life: float = 10) -> None:
+    """Tasks of one agent, for one person, that all end at one instant; the renewals of each are its number."""
+    await rows.agent(agent)
+    await rows.run("INSERT INTO sponsors (key) VALUES (%(key)s) ON CONFLICT DO NOTHING", key=sponsor)
+    await rows.run(
+        """
+        INSERT INTO tasks (id, agent, sponsor, audience, scope, created_at, expires_at, depth, chain, grant_sha256,
+                           renewals)
+        SELECT 'task_' || %(sponsor)s || lpad(n::text, 20, '0'), %(agent)s, %(sponsor)s, 'https://tool.example',
+               '{read}', %(now)s, %(until)s, 1, ARRAY[%(agent)s], sha256((%(sponsor)s || n)::bytea), n
+        FROM generate_series(1, %(count)s) n
+        """,
+        agent=agent, sponsor=sponsor, now=rows.clock.now(), until=rows.clock.now() + timedelta(seconds=life),
+        count=count,
+    )  # fmt: skip

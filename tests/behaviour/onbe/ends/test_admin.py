@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.behaviour.onbe.directory.office import Office, office
-from tests.behaviour.onbe.ends.rows import Rows
+from tests.behaviour.onbe.ends.rows import Rows, many
 
 from keel.testing.fakes import FakeClock
 from keel.testing.plugin import FreshDatabase
+from onbe.tasks import jobs
 
 ODD_KEYS = (
     "ada@example.com",
@@ -209,3 +211,32 @@ async def test_nobody_throws_a_switch_without_the_key(admin: Office, clock: Fake
     assert {one.status_code for one in answers} == {401}
     assert len({one.text for one in answers}) == 1
     assert await rows.ends() == {task: (None, None)}
+
+
+async def test_an_agent_can_be_deleted_once_its_tasks_are_forgotten(admin: Office, clock: FakeClock) -> None:
+    rows = beside(admin, clock)
+    root = await rows.task("a")
+    await rows.task("b", parent=root, depth=2)
+    await admin.http.delete(f"/tasks/{root}")
+    assert (await admin.http.delete("/agents/a")).status_code == 409
+    clock.advance(timedelta(days=29))
+    await jobs.tick(admin.deps)
+    assert (await admin.http.delete("/agents/a")).status_code == 409
+    clock.advance(timedelta(days=2))
+    for _ in range(2):
+        await jobs.tick(admin.deps)
+    assert (await admin.http.delete("/agents/a")).status_code == 204
+    assert len(await rows.records("task.revoked")) == 2
+
+
+async def test_a_switch_for_thousands_of_tasks_is_one_transaction_with_a_record_each(
+    admin: Office, clock: FakeClock
+) -> None:
+    rows = beside(admin, clock)
+    for person in ("ada", "bob", "cyd"):
+        await many(rows, 1000, sponsor=person, life=100)
+    assert (await admin.http.delete("/agents/scribe/tasks")).json() == {"tasks_ended": 3000}
+    told = await rows.records()
+    assert len({row["task"] for row in told if row["action"] == "task.revoked"}) == 3000
+    assert len({row["at"] for row in told}) == 1
+    assert (await admin.http.get("/tasks?open=true")).json()["tasks"] == []

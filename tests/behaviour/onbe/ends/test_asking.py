@@ -272,3 +272,17 @@ async def test_no_answer_about_a_token_is_kept_by_anybody(place: World) -> None:
         await revoke(place, "scribe", given["refresh_token"]),
     ]
     assert {one.headers["cache-control"] for one in answers} == {"no-store"}
+
+
+async def test_without_its_database_nothing_is_said_of_a_token_and_nothing_revoked(place: World) -> None:
+    given = await place.begin("scribe")
+    await place.deps.db.__aexit__(None, None, None)
+    answers = [
+        await introspect(place, "tool", given["access_token"]),
+        await introspect(place, "tool", given["access_token"], client_assertion="nothing"),
+        await administrator(place, "POST", names.INTROSPECT_PATH, data={"token": given["access_token"]}),
+        await revoke(place, "scribe", given["refresh_token"]),
+        await revoke(place, "scribe", given["access_token"]),
+    ]
+    assert {(one.status_code, one.json()["error"]) for one in answers} == {(503, "temporarily_unavailable")}
+    assert all("retry-after" in one.headers for one in answers)
