@@ -19,6 +19,10 @@ HTTP_SECONDS = Histogram(
     "onbe_http_request_duration_seconds", "HTTP requests, from their head to the last byte of the answer.", ["route"],
     buckets=SECONDS, registry=REGISTRY,
 )  # fmt: skip
+TOKENS = Counter(
+    "onbe_token_requests", "Exchanges and refreshes answered, by outcome: ok, or the reason.", ["outcome"],
+    registry=REGISTRY,
+)  # fmt: skip
 TURNED_AWAY = Counter(
     "onbe_requests_turned_away", "Requests that were refused before anything was done.", ["kind", "reason"],
     registry=REGISTRY,

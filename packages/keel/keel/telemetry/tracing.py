@@ -32,6 +32,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "job": "rift.job",
     "method": "http.request.method",
     "outcome": "rift.outcome",
+    "reason": "onbe.reason",
     "request": "rift.request",
     "route": "http.route",
     "status": "http.response.status_code",

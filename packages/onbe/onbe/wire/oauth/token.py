@@ -20,6 +20,7 @@ from onbe.grants.decide import is_resource
 from onbe.grants.model import Exchange, Issued, Refresh
 from onbe.tokens.decide import scope_of
 from onbe.wire.oauth.forms import malformed, read_form
+from onbe.wire.observed import decided
 from onbe.wire.refusals import database_away, oauth_error
 
 GRANTS = (names.EXCHANGE, names.REFRESH)
@@ -53,6 +54,7 @@ def routes(deps: Deps) -> list[BaseRoute]:
         except (OperationalError, Busy) as error:
             log.warning("database.away", trouble=type(error).__name__)
             answer = database_away(Retry(1))
+        decided(request.scope, answer.code if isinstance(answer, Refusal) else "ok")
         return refused(answer) if isinstance(answer, Refusal) else JSONResponse(given(answer), headers=NOT_STORED)
 
     return [Route(names.ENDPOINT, token, methods=["POST"])]
