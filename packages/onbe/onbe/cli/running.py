@@ -27,16 +27,32 @@ def serve(place: Place, *, patient: bool = False) -> int:
         fail("\n".join([*lacks, f"`{place.spelled('serve --development')}` tries Onbe without any of it."]))
     # The port first: where it is taken, nothing was made yet.
     with place.held(patient=patient, url=place.settings.issuer), _listening(place) as listening:
-        if os.geteuid() == 0:
-            from onbe.cli import keeper
+        try:
+            return _run(place, listening)
+        finally:
+            _stop_database(place)
 
-            with keeper.child(place, [listening]) as child:
-                start(place)
-                return loop(keeper.keep(with_admin_key(place), child))
-        no_new_privileges()
-        start(place)
-        place = with_admin_key(place)
-        return loop(_serve(place, [listening]))
+
+def _run(place: Place, listening: socket.socket) -> int:
+    """Serve in this process or, as root, in a child that gives root away while the database starts."""
+    if os.geteuid() == 0:
+        from onbe.cli import keeper
+
+        with keeper.child(place, [listening]) as child:
+            start(place)
+            return loop(keeper.keep(with_admin_key(place), child))
+    no_new_privileges()
+    start(place)
+    return loop(_serve(with_admin_key(place), [listening]))
+
+
+def _stop_database(place: Place) -> None:
+    """Our own database is nobody else's: it ends with its one server. After a kill the next start finds it running."""
+    if place.postgres is not None:
+        try:
+            place.postgres.stop()
+        except PostgresError as error:
+            note(f"onbe: {error}")
 
 
 async def _serve(place: Place, sockets: list[socket.socket]) -> int:

@@ -131,6 +131,7 @@ async def test_what_was_registered_outlives_a_kill_and_the_key_stays_the_same() 
         for number in (signal.SIGINT, signal.SIGTERM):
             one.end(number)
             assert processes(one.data) == []
+            assert not EmbeddedPostgres(one.data, name="onbe").running(), "its own database ends with it"
             one.start()
 
 
