@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onbe.cli.agents import KeyFileOption, UrlOption, server, usage
-from onbe.cli.place import DataOption, JsonOption
+from onbe.cli.place import DataOption, JsonOption, note
 
 if TYPE_CHECKING:  # imported by the command when it runs, so that `onbe --help` is quick
     import httpx2
@@ -54,7 +54,8 @@ def conformance(
 
     Each case provokes one refusal, or looks at one promise, and then finds it on the record. It registers throw-away
     agents, named conformance-..., and removes or disables them at the end. The person is that of a development start,
-    unless a command or key says otherwise. The last two cases wait for a task to end: up to a minute.
+    unless a command or key says otherwise; they are blocked for a moment, where no other agent has a task of theirs.
+    The last two cases wait for a task to end: up to a minute.
 
     Exit codes: 0 all passed, 1 one failed, 2 it cannot be run. What could not be tried is told as not run.
 
@@ -93,6 +94,8 @@ def conformance(
             outcomes.append(outcome)
             if not as_json:
                 print(_line(outcome), flush=True)
+    if bench.left:
+        note(f"onbe: these agents could not be disabled, do it by hand: {', '.join(bench.left)}")
     failed = [one for one in outcomes if one.state == "failed"]
     _sum(outcomes, as_json=as_json)
     raise typer.Exit(FAILED if failed else PASSED)

@@ -70,6 +70,7 @@ class Bench:
     agents: list[Agent] = field(default_factory=list)
     ids_used: list[str] = field(default_factory=list)
     """Also of registrations that should have been refused, and perhaps were not."""
+    left: list[str] = field(default_factory=list)
     short: Short | None = None
     _run: str = ""
 
@@ -135,16 +136,14 @@ class Bench:
         if any(not str(task["agent"]).startswith(f"conformance-{self._run}-") for task in open_tasks):
             raise NotRun("the person has tasks of other agents, which this would end")
 
-    def forget(self) -> list[str]:
-        """Remove the agents of this run, or disable those that the server keeps; the ids of those that stayed on."""
-        left = []
+    def forget(self) -> None:
+        """Remove the agents of this run, or disable those that the server keeps; those that stayed on are in `left`."""
         for agent in self.ids_used:
             self.admin("DELETE", f"/admin/agents/{agent}/tasks")
             if self.admin("DELETE", f"/admin/agents/{agent}").status_code in (204, 404):
                 continue
             if self.admin("PATCH", f"/admin/agents/{agent}", {"enabled": False}).status_code != 200:
-                left.append(agent)
-        return left
+                self.left.append(agent)
 
     # What agents send
 

@@ -225,6 +225,14 @@ def test_without_the_last_five_seconds_exactly_that_case_fails(server: Live, mon
     assert [(one.case.name, one.state) for one in outcomes] == [("task-ending", "failed"), ("task-expired", "passed")]
 
 
+def test_a_person_who_has_tasks_of_other_agents_is_not_blocked(server: Live) -> None:
+    with server.bench() as other, server.bench() as bench:
+        body, _ = other.begin(agent := other.agent())
+        (outcome,) = run(bench, chosen(["sponsor-blocked"]))
+        assert (outcome.state, outcome.why) == ("not run", "the person has tasks of other agents, which this would end")
+        other.given(other.refresh(agent, body["refresh_token"]))
+
+
 def test_a_refusal_that_is_not_recorded_fails_its_case(server: Live, monkeypatch: Patch) -> None:
     async def forgetful(deps: Any, row: Any, refusal: Any) -> Any:
         return refusal
