@@ -13,6 +13,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from tests.unit.onbe.client.stage import FakeWorld, agent_key
 
+from onbe.cli.drafts import new_key
 from onbe_client import AgentKey, Misconfigured, OnbeClient
 from onbe_client.metadata import issuer_of
 
@@ -96,3 +97,8 @@ def test_options_that_could_not_work_are_refused(options: dict[str, Any]) -> Non
         OnbeClient("https://onbe.test", "reports", agent_key().as_dict(private=True), **options)
     with pytest.raises(Misconfigured):
         OnbeClient("https://onbe.test", "", agent_key().as_dict(private=True))
+
+
+def test_a_key_of_onbe_agent_init_signs_as_its_registration_says() -> None:
+    pem, registered = new_key()
+    assert AgentKey(pem).public_jwk == registered
