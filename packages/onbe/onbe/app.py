@@ -27,6 +27,9 @@ from onbe.drivers.signing.away import NoSigning
 from onbe.drivers.signing.folder import KeyFolder
 from onbe.drivers.signing.local import LocalSigning, given_keys
 from onbe.drivers.signing.protocol import Signing
+from onbe.drivers.sink.http import SECONDS as SINK_SECONDS
+from onbe.drivers.sink.http import HttpSink
+from onbe.drivers.sink.protocol import Sink
 from onbe.drivers.sponsors.away import NoDirectory
 from onbe.drivers.sponsors.cached import CachedDirectory
 from onbe.drivers.sponsors.circuit import CircuitBreaker
@@ -77,6 +80,7 @@ async def connect(
             settings=settings,
             data=data,
             development=own,
+            sink=await held.enter_async_context(sink_of(settings)),
         )
 
 
@@ -104,6 +108,7 @@ def ticks(deps: Deps) -> list[Tick[Deps]]:
     return [
         Tick("records.seal", every, records.seal),
         Tick("records.months", 3600, records.months),
+        Tick("records.deliver", 1, records.deliver),
         Tick("tasks", 5, task_jobs.tick),
         Tick("credentials", 60, credential_jobs.tick),
         Tick("denials", 30, denial_jobs.tick),
@@ -113,6 +118,17 @@ def ticks(deps: Deps) -> list[Tick[Deps]]:
 async def work(deps: Deps) -> None:
     """Do background work until cancelled: what fails is logged, and tried again at its next time."""
     await tick_on(ticks(deps), deps, lambda name, outcome: meters.TICKS.labels(name, outcome).inc())
+
+
+@asynccontextmanager
+async def sink_of(settings: OnbeSettings) -> AsyncIterator[Sink | None]:
+    """Who else keeps the records; None where the settings name nobody."""
+    url = settings.ledger.sink
+    if url is None:
+        yield None
+        return
+    async with client_for(url, SINK_SECONDS) as client:
+        yield HttpSink(url, settings.ledger.sink_token, client)
 
 
 def own_issuer(settings: OnbeSettings, clock: Clock, ids: Ids) -> DevelopmentIssuer | None:

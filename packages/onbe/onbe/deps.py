@@ -11,6 +11,7 @@ from keel.ids import Ids
 from onbe.drivers.development.protocol import DevelopmentIssuer
 from onbe.drivers.keys.protocol import PublishedKeys
 from onbe.drivers.signing.protocol import Signing
+from onbe.drivers.sink.protocol import Sink
 from onbe.drivers.sponsors.protocol import SponsorDirectory
 from onbe.settings import OnbeSettings
 
@@ -30,3 +31,5 @@ class Deps:
     """The data folder: signing keys, the ledger's keys."""
     development: DevelopmentIssuer | None = None
     """The issuer to try Onbe with; None outside development."""
+    sink: Sink | None = None
+    """Who else keeps the records; None where nobody does."""

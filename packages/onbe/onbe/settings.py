@@ -199,6 +199,12 @@ class LedgerSettings(Section):
     seal_every: Duration = Field(
         default=timedelta(minutes=1), gt=NO_TIME, description="How often what was recorded is sealed."
     )
+    sink: Url | None = Field(
+        default=None, description="An address that every sealed record is handed on to, as JSON lines by POST."
+    )
+    sink_token: Annotated[str, AfterValidator(_bearer)] | None = Field(
+        default=None, repr=False, description="The bearer token for it."
+    )
 
 
 class LimitSettings(Section):
@@ -303,12 +309,15 @@ class OnbeSettings(Settings):
                 yield f"Onbe:Tokens:Default{name}Ttl should be from Onbe:Agents:Min{name}Ttl to Max{name}Ttl"
         if self.server.public_url and urlsplit(self.server.public_url).path:
             yield "Onbe:Server:PublicUrl should have no path: what describes Onbe stands at /.well-known of its host"
+        if self.ledger.sink_token and not self.ledger.sink:
+            yield "Onbe:Ledger:SinkToken goes with Onbe:Ledger:Sink"
         if not self.allow_insecure_http:
             for name, value in (
                 ("Server:PublicUrl", self.server.public_url),
                 ("Subjects:Issuer", self.subjects.issuer),
                 ("Subjects:JwksUri", self.subjects.jwks_uri),
                 ("SponsorCheck:Url", self.sponsor_check.url),
+                ("Ledger:Sink", self.ledger.sink),
             ):
                 if value and urlsplit(value).scheme == "http" and not is_loopback(urlsplit(value).hostname or ""):
                     yield f"Onbe:{name} should be https, unless Onbe:AllowInsecureHttp is true"

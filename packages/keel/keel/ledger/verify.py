@@ -32,7 +32,7 @@ async def verify(
     *,
     seen: tuple[int, bytes] | None = None,
     against: Signed | None = None,
-    kept: tuple[int, bytes] | None = None,
+    kept: Mapping[int, bytes] | None = None,
     since: int = 1,
     archives: Sequence[Path] = (),
     progress: Progress | None = None,
@@ -40,7 +40,8 @@ async def verify(
     """Check the ledger from a checkpoint on, up to the one that is the last at the beginning.
 
     `trusted` are keys known from outside the database; a key that one of them endorses is trusted too. `seen` is number
-    and hash of a checkpoint that must be there, `against` is one that somebody kept, `kept` the number and root of one.
+    and hash of a checkpoint that must be there, `against` is one that somebody kept, `kept` the roots of some,
+    by their numbers.
     `archives` are files of archived months.
     """
     report = Report()
@@ -53,8 +54,8 @@ async def verify(
         archived = await believed(tx, report, keys)
         chain = _Chain(report, keys, await _before(tx, since), archived)
         await _must_have(tx, report, seen, against, chain.keys)
-        if kept:
-            await _must_be(tx, report, *kept)
+        for number, root in (kept or {}).items():
+            await _must_be(tx, report, number, root)
         end = report.head.checkpoint if report.head else None
         coming = _Runs(tx, chain.number, end.number if end else 0)
         run = await coming.next()

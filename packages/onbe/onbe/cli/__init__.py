@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from keel.telemetry import logs
-from onbe.cli import agents, conformance, demo, keys, system
+from onbe.cli import agents, audit, conformance, demo, keys, system
 from onbe.secrecy import for_logs
 
 LEVEL = "Onbe__Log__Level"
@@ -31,6 +31,7 @@ for command in (system.serve, system.migrate, system.doctor, system.settings, co
 app.command("demo")(demo.demo)
 app.add_typer(agents.app, name="agent")
 app.add_typer(keys.app, name="keys")
+app.add_typer(audit.app, name="audit")
 
 
 @app.callback()

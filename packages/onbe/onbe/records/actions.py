@@ -6,23 +6,34 @@ Reading is no record of its own: each page would make the next one longer. A wro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
+from pathlib import Path
 
 from keel import ledger
+from keel.db import Database
 from keel.ledger import proof
 from keel.ledger import store as sealed
+from keel.ledger.archive import Done, Tell
+from keel.ledger.archive import archive as archive_month
 from keel.ledger.canonical import entry
 from keel.ledger.checkpoint import Signed
-from keel.ledger.keys import KeyFolder
+from keel.ledger.faults import Report
+from keel.ledger.keys import KeyFolder, PublicKey, key_id
 from keel.ledger.proof import Proof
 from keel.ledger.seal import seal as seal_all
+from keel.ledger.verify import Progress
+from keel.ledger.verify import verify as verify_all
 from keel.refusal import Refusal
 from onbe.deps import Deps
+from onbe.drivers.sink.protocol import NotTaken, Sink
 from onbe.records import decide, refusals, store
 from onbe.records.model import Entry, Seal, Series, Shown, Span, Sum, Wanted
 
 SUMS_MOST = 200
+HELD = timedelta(minutes=2)
+"""How long one replica hands on alone without a word: longer than a delivery may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class Checkpoints:
     head: Signed | None
 
 
-def folder(deps: Deps) -> KeyFolder:
+def keys_of(deps: Deps) -> KeyFolder:
     """Where the keys are that sign checkpoints: outside the database."""
     return KeyFolder(deps.data / "audit")
 
@@ -109,10 +120,83 @@ async def prove(deps: Deps, seq: int) -> Proof | Refusal:
 
 async def seal(deps: Deps) -> int:
     """Seal what is not sealed yet; how many records. Raises KeyTrouble."""
-    return await seal_all(deps.db, folder(deps), deps.clock)
+    return await seal_all(deps.db, keys_of(deps), deps.clock)
 
 
 async def have_months(deps: Deps) -> None:
     """Have the partitions of this month and the next."""
     async with deps.db.tx() as tx:
         await ledger.have_months(tx, deps.clock.now())
+
+
+async def deliver(deps: Deps, sink: Sink) -> int:
+    """Hand on what is sealed and the sink has not got, in order; how many records. Raises NotTaken.
+
+    Any number of replicas may call it: one of them does. A delivery of which nobody knows whether it was taken comes
+    again, so the sink may get a record twice, and gets none later than one behind it. Never inside a transaction.
+    """
+    holder, total = deps.ids.hex(), 0
+    async with deps.db.look() as tx:
+        claimed = await store.claim(tx, holder, deps.clock.now(), deps.clock.now() + HELD)
+    if claimed is None:
+        return 0
+    position, failures = claimed.position, claimed.failures
+    while True:
+        async with deps.db.look() as tx:
+            head = await sealed.newest(tx)
+            due = decide.batch(position, head.checkpoint.last if head else 0, failures)
+            found = await store.sealed(tx, *due) if due else []
+            if not found:
+                await store.let_go(tx, holder)
+                return total
+        lines = [one.line() for one in found]
+        count = decide.fitting(lines)
+        try:
+            await sink.deliver(lines[:count])
+        except NotTaken:
+            async with deps.db.look() as tx:
+                await store.not_taken(tx, holder, deps.clock.now() + decide.pause(failures + 1))
+            raise
+        before, position, failures = position, found[count - 1].position, 0
+        async with deps.db.look() as tx:
+            if not await store.taken(tx, holder, before, position, deps.clock.now() + HELD):
+                return total
+        total += count
+
+
+async def archive(deps: Deps, owner: Database, month: str, folder: Path, *, drop: bool, tell: Tell) -> Done:
+    """Archive a past month. `owner` is the database under the role that owns it. Source: `onbe audit archive`.
+
+    Raises ArchiveTrouble and KeyTrouble.
+    """
+    return await archive_month(
+        owner, keys_of(deps), deps.clock, month, folder, drop=drop, delivered=await delivered(deps), tell=tell
+    )
+
+
+async def delivered(deps: Deps) -> int | None:
+    """The position up to which the sink has the records; None where no sink is named."""
+    if deps.settings.ledger.sink is None:
+        return None
+    async with deps.db.look() as tx:
+        return await store.delivered(tx)
+
+
+async def verify(
+    deps: Deps,
+    *,
+    kept: Mapping[int, bytes] | None = None,
+    archives: Sequence[Path] = (),
+    keys: Sequence[bytes] = (),
+    since: int = 1,
+    progress: Progress | None = None,
+) -> Report:
+    """Check the ledger. `kept` are roots by checkpoint. Source: `onbe audit verify`. Raises KeyTrouble."""
+    here = keys_of(deps)
+    trusted = dict(here.public())
+    for public in keys:
+        trusted[key_id(public)] = PublicKey(key_id(public), public, deps.clock.now(), None, None)
+    return await verify_all(
+        deps.db, trusted, deps.clock.now(), seen=here.seen(), kept=kept or {}, since=since, archives=archives,
+        progress=progress,
+    )  # fmt: skip

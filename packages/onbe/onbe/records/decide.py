@@ -26,6 +26,12 @@ _PLACE = struct.Struct(">qq8s")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BY: Mapping[str, By] = {"agent": "agent", "sponsor": "sponsor", "reason": "reason"}
 
+BATCH_ROWS = 500
+BATCH_BYTES = 1024 * 1024
+"""The most that a sink is given at once; a record that is larger goes alone."""
+WAIT_LEAST, WAIT_MOST = timedelta(seconds=1), timedelta(minutes=5)
+"""How long a sink that took nothing is left alone, at first and at most."""
+
 Value = TypeVar("Value")
 Query = Sequence[tuple[str, str]]
 """A query string's parameters, in their order."""
@@ -152,6 +158,14 @@ def place(text: str, wanted: Wanted) -> Place | None:
     return (at, seq) if seal == _seal(wanted, micros, seq) and 0 < seq < NUMBER_MOST else None
 
 
+def going_on(wanted: Wanted, text: str | None) -> Wanted:
+    """The query, from the place of a cursor on. Raises ValueError where that is none of this query's."""
+    after = None if text is None else place(text, wanted)
+    if text is not None and after is None:
+        raise ValueError("the cursor is not one that the same query gave")
+    return replace(wanted, after=after)
+
+
 def _seal(wanted: Wanted, micros: int, seq: int) -> bytes:
     asked = (wanted.sponsor, wanted.agent, wanted.task, wanted.since, wanted.until, wanted.decision, micros, seq)
     return hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).digest()[:8]
@@ -178,3 +192,31 @@ def _instant(text: str) -> datetime | None:
 def _shown(name: str) -> str:
     """A parameter's name for an answer: what a stranger typed, short and printable."""
     return "".join(letter if letter.isprintable() else "?" for letter in name[:40]) or "(no name)"
+
+
+# What a sink is given
+
+
+def batch(position: int, sealed: int, failures: int) -> tuple[int, int] | None:
+    """The positions that come next, first and last; None where the sink has all that is sealed.
+
+    The more deliveries in a row it did not take, the fewer records are in the next one: where one is what it stumbles
+    over, that one alone is soon what waits.
+    """
+    most = max(1, BATCH_ROWS >> min(failures, 16))
+    return None if position >= sealed else (position + 1, min(sealed, position + most))
+
+
+def fitting(lines: Sequence[bytes]) -> int:
+    """How many of the lines go into one delivery: at least one."""
+    size = 0
+    for count, line in enumerate(lines):
+        size += len(line) + 1
+        if size > BATCH_BYTES:
+            return max(1, count)
+    return len(lines)
+
+
+def pause(failures: int) -> timedelta:
+    """How long to wait after so many failures in a row."""
+    return min(WAIT_MOST, WAIT_LEAST * (1 << max(0, min(failures - 1, 16))))

@@ -6,6 +6,7 @@ import structlog
 
 from keel.ledger.keys import KeyTrouble
 from onbe.deps import Deps
+from onbe.drivers.sink.protocol import NotTaken
 from onbe.records import actions
 
 log = structlog.get_logger()
@@ -28,3 +29,19 @@ async def seal(deps: Deps) -> None:
 async def months(deps: Deps) -> None:
     """Have the partitions of this month and the next; every hour."""
     await actions.have_months(deps)
+
+
+async def deliver(deps: Deps) -> None:
+    """Hand on to the sink, where there is one, what is sealed and it has not got; every second.
+
+    What is not taken is logged and comes again: nothing else waits for it.
+    """
+    if deps.sink is None:
+        return
+    try:
+        count = await actions.deliver(deps, deps.sink)
+    except NotTaken as error:
+        log.error("records.not_delivered", reason=str(error))
+        return
+    if count:
+        log.info("records.delivered", records=count)

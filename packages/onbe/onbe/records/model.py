@@ -109,6 +109,31 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealed:
+    """A sealed record on its way to the sink. `entry` is None where its row is in no partition: it was archived."""
+
+    position: int
+    seq: int
+    leaf: bytes
+    entry: Entry | None
+
+    def line(self) -> bytes:
+        """Its line, without the line break."""
+        told: dict[str, Any] = {"seq": self.seq, "position": self.position, "leaf": self.leaf.hex()}
+        told |= self.entry.told() if self.entry else {"absent": True}
+        return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """How far the sink has the ledger, for whoever is handing it on now."""
+
+    position: int
+    failures: int
+    """How many deliveries in a row were not taken."""
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with a query: the parameter, and a sentence that does not repeat its value."""
 

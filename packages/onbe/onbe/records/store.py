@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from keel.db import Tx
-from onbe.records.model import By, Entry, Sum, Wanted
+from onbe.records.model import By, Claim, Entry, Sealed, Sum, Wanted
 
 _ENTRIES = """
     SELECT seq, at, actor, via, action, task, outcome, duration_us, arguments::text FROM ledger
@@ -73,3 +73,69 @@ async def sums(tx: Tx, by: By, since: datetime, until: datetime, at_most: int) -
         {"since": since, "until": until, "most": at_most},
     )
     return [Sum(*row) for row in found]
+
+
+# The sink
+
+
+async def claim(tx: Tx, holder: str, now: datetime, until: datetime) -> Claim | None:
+    """Be the one who hands on, until an instant; None while another one is, or the sink is to be left alone."""
+    return await tx.one(
+        Claim,
+        """
+        UPDATE ledger_sink SET holder = %(holder)s, held_until = %(until)s
+        WHERE (held_until IS NULL OR held_until <= %(now)s) AND (not_before IS NULL OR not_before <= %(now)s)
+        RETURNING position, failures
+        """,
+        {"holder": holder, "now": now, "until": until},
+    )
+
+
+async def taken(tx: Tx, holder: str, before: int, position: int, until: datetime) -> bool:
+    """Note how far the sink has the ledger now; False where another one has become the one who hands on."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE ledger_sink SET position = %(position)s, failures = 0, not_before = NULL, held_until = %(until)s
+            WHERE holder = %(holder)s AND position = %(before)s
+            """,
+            {"holder": holder, "before": before, "position": position, "until": until},
+        )
+    )
+
+
+async def not_taken(tx: Tx, holder: str, not_before: datetime) -> None:
+    """Note that a delivery failed, and let anybody try again from an instant on."""
+    await tx.run(
+        """
+        UPDATE ledger_sink SET failures = failures + 1, not_before = %(at)s, holder = NULL, held_until = NULL
+        WHERE holder = %(holder)s
+        """,
+        {"holder": holder, "at": not_before},
+    )
+
+
+async def let_go(tx: Tx, holder: str) -> None:
+    """Hand on no more."""
+    await tx.run(
+        "UPDATE ledger_sink SET holder = NULL, held_until = NULL WHERE holder = %(holder)s", {"holder": holder}
+    )
+
+
+async def delivered(tx: Tx) -> int:
+    """The position up to which the sink has everything."""
+    row = await tx.row("SELECT position FROM ledger_sink")
+    return int(row["position"]) if row else 0
+
+
+async def sealed(tx: Tx, first: int, last: int) -> list[Sealed]:
+    """What is sealed at the positions from one to another, in their order."""
+    found = await tx.tuples(
+        """
+        SELECT l.position, l.seq, l.leaf, r.seq, at, actor, via, action, task, outcome, duration_us, arguments::text
+        FROM ledger_leaves l LEFT JOIN ledger r ON r.seq = l.seq
+        WHERE position BETWEEN %(first)s AND %(last)s ORDER BY position
+        """,
+        {"first": first, "last": last},
+    )
+    return [Sealed(row[0], row[1], row[2], None if row[3] is None else Entry(*row[3:])) for row in found]

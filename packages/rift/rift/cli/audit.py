@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,8 @@ from rift.cli.place import DataOption, JsonOption, find, said, with_system
 from rift.cli.sealed import MOST, SeqArgument
 
 if TYPE_CHECKING:  # imported by the commands that need them, so that `rift --help` is quick
+    from datetime import datetime, timedelta
+
     from rift.deps import Deps
     from rift.records.model import Entry, Whole
 
@@ -21,7 +22,6 @@ for word in (sealed.verify, sealed.proof, sealed.check, sealed.checkpoint):
     app.command()(word)
 
 TaskOption = Annotated[str | None, typer.Option("--task", metavar="ID", help="Only this task's.")]
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @app.command("ls")
@@ -55,6 +55,7 @@ def list_records(
 
     Example: rift audit ls --task task_t3fbd463 --outcome refused --since 2h
     """
+    from keel.ledger import telling
     from rift.records import actions
     from rift.records.model import Wanted
 
@@ -62,7 +63,7 @@ def list_records(
 
     async def act(deps: Deps) -> Any:
         now = deps.clock.now()
-        begin, end = (_ago(now, one) if isinstance(one, timedelta) else one for one in moments)
+        begin, end = (telling.instant(now, one) for one in moments)
         return await actions.page(deps, Wanted(task, box, user, tool, outcome, begin, end, after, limit))
 
     found: list[Entry] = said(with_system(data, act))
@@ -199,23 +200,11 @@ def _lines(one: Whole) -> list[str]:
     ]
 
 
-def _ago(now: datetime, long: timedelta) -> datetime:
-    try:
-        return now - long
-    except OverflowError:  # before the calendar: from the beginning
-        return datetime.min.replace(tzinfo=UTC)
-
-
 def _when(option: str, text: str | None) -> datetime | timedelta | None:
     """An instant, or how long ago. Exits 2 on what is neither."""
-    if text is None:
-        return None
+    from keel.ledger import telling
+
     try:
-        if text[-1:] in UNITS and text[:-1].isdecimal():
-            return timedelta(**{UNITS[text[-1]]: int(text[:-1])})
-        at = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{option} takes 90s, 15m, 2h, 3d, 1w, or an instant such as 2026-11-30T16:20"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        return None if text is None else telling.moment(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option} takes {error}") from None

@@ -49,6 +49,7 @@ def verify(
 
     Example: rift audit verify --against checkpoint.json
     """
+    from keel.ledger import telling
     from rift.records import actions
 
     kept, trusted = _checkpoint(against) if against else None, [_key(text) for text in key or ()]
@@ -65,13 +66,9 @@ def verify(
     if shown:
         print("\r\x1b[K", end="", file=sys.stderr)
     if as_json:
-        print(json.dumps(_report(report), indent=2))
+        print(json.dumps(telling.report_told(report), indent=2))
     else:
-        for problem in report.problems:
-            print(f"{problem.kind}: {problem.sentence}")
-        if report.more:
-            print(f"and {report.more} more")
-        print(_verdict(report))
+        print("\n".join(telling.report_lines(report)))
     raise typer.Exit(0 if report.intact else 1)
 
 
@@ -101,6 +98,7 @@ def check(
 
     Example: rift audit check record-4711.json --key 3b6a…
     """
+    from keel.ledger import telling
     from keel.ledger.checkpoint import BadFile
     from keel.ledger.proof import parse
 
@@ -110,18 +108,9 @@ def check(
         fail(f"{file} cannot be checked: {error}.")
     problem = found.problem(_key(key).hex() if key else None)
     if as_json:
-        record = json.loads(found.entry) if problem is None else None
-        print(json.dumps({"holds": problem is None, "problem": problem, "record": record}, indent=2))
-    elif problem is None:
-        one = found.signed.checkpoint
-        print(found.entry.decode())
-        print(f"This record was sealed in checkpoint {one.number} of {one.at:%Y-%m-%d %H:%M:%S} UTC.")
-        print(
-            f"Signed with the key {found.public.hex()}"
-            + ("." if key else "; --key checks that it is the one you know.")
-        )
+        print(json.dumps(telling.proof_told(found, problem), indent=2))
     else:
-        print(f"It does not hold: {problem}.")
+        print("\n".join(telling.proof_lines(found, problem, known=key is not None)))
     raise typer.Exit(0 if problem is None else 1)
 
 
@@ -138,33 +127,13 @@ def checkpoint(out: OutOption = None, data: DataOption = None) -> None:
     _give(signed.told(), out, f"Checkpoint {signed.checkpoint.number}")
 
 
-def _report(report: Report) -> dict[str, Any]:
-    head = report.head
-    return {
-        "intact": report.intact, "checkpoints": report.checkpoints, "records": report.records, "texts": report.texts,
-        "unsealed": report.unsealed, "head": head.told() if head else None,
-        "problems": [
-            {"kind": one.kind, "sentence": one.sentence, "checkpoint": one.checkpoint, "seq": one.seq}
-            for one in report.problems
-        ],
-        "more_problems": report.more,
-    }  # fmt: skip
-
-
-def _verdict(report: Report) -> str:
-    checked = f"{report.records:,} records in {report.checkpoints:,} checkpoints, {report.texts:,} texts"
-    rest = f"; {report.unsealed:,} newer ones are not sealed yet" if report.unsealed else ""
-    return f"{'Intact' if report.intact else 'NOT INTACT'}: {checked} checked{rest}."
-
-
 def _key(text: str) -> bytes:
+    from keel.ledger import telling
+
     try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        raise typer.BadParameter("a public key is 64 hexadecimal digits, as `rift audit keys` shows it")
-    return key
+        return telling.public_key(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, as `rift audit keys` shows it") from None
 
 
 def _read(file: Path) -> str:
@@ -175,13 +144,13 @@ def _read(file: Path) -> str:
 
 
 def _checkpoint(file: Path) -> Signed:
-    from keel.ledger.checkpoint import BadFile, read
+    from keel.ledger import telling
+    from keel.ledger.checkpoint import BadFile
 
     try:
-        return read(json.loads(_read(file)))
-    except (BadFile, ValueError, RecursionError) as error:
-        told = error if isinstance(error, BadFile) else "it is not JSON"
-        fail(f"{file} is no checkpoint of `rift audit checkpoint`: {told}.")
+        return telling.checkpoint_in(_read(file))
+    except BadFile as error:
+        fail(f"{file} is no checkpoint of `rift audit checkpoint`: {error}.")
 
 
 def _give(told: dict[str, Any], out: Path | None, what: str) -> None:

@@ -55,7 +55,7 @@ class Chain:
 
     async def verify(
         self, *, against: Signed | None = None, since: int = 1, trusted: Mapping[str, PublicKey] | None = None,
-        archives: Sequence[Path] = (), kept: tuple[int, bytes] | None = None,
+        archives: Sequence[Path] = (), kept: Mapping[int, bytes] | None = None,
     ) -> Report:  # fmt: skip
         return await verify(
             self.db, self.keys.public() if trusted is None else trusted, self.clock.now(),

@@ -182,9 +182,9 @@ async def test_the_whole_of_a_host_hides_nothing_from_a_root_kept_elsewhere_and_
     ready: Chain, tmp_path: Path
 ) -> None:
     kept = (await ready.all_checkpoints())[0].checkpoint
-    assert (await ready.verify(kept=(1, kept.root))).problems == []
-    assert kinds(await ready.verify(kept=(1, bytes(32)))) == {"chain"}
-    assert kinds(await ready.verify(kept=(99, kept.root))) == {"cut"}
+    assert (await ready.verify(kept={1: kept.root})).problems == []
+    assert kinds(await ready.verify(kept={1: bytes(32)})) == {"chain"}
+    assert kinds(await ready.verify(kept={99: kept.root})) == {"cut"}
     # With the key of now and a record, a deletion passes for an archive that nobody has shown: it is counted as such.
     await hide(ready, ready.keys.signer(ready.clock.now()), FEBRUARY, on_record=True)
     report = await ready.verify(archives=files(tmp_path / "archives", [JANUARY]))

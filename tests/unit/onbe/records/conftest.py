@@ -61,7 +61,7 @@ class House:
             )
 
     async def seal(self, rows_most: int = 1000) -> int:
-        return await seal(self.deps.db, actions.folder(self.deps), self.clock, rows_most=rows_most)
+        return await seal(self.deps.db, actions.keys_of(self.deps), self.clock, rows_most=rows_most)
 
     def attack(self, *statements: str) -> None:
         """Do what only somebody with the whole database in their hands can, past every trigger and key."""
