@@ -12,8 +12,8 @@ from datetime import UTC, timedelta
 from pathlib import Path
 
 from keel import ledger
-from keel.db import Database
-from keel.ledger import proof
+from keel.db import Database, Tx
+from keel.ledger import archive_store, proof
 from keel.ledger import store as sealed
 from keel.ledger.archive import Done, Tell
 from keel.ledger.archive import archive as archive_month
@@ -21,6 +21,7 @@ from keel.ledger.canonical import entry
 from keel.ledger.checkpoint import Signed
 from keel.ledger.faults import Report
 from keel.ledger.keys import KeyFolder, PublicKey, key_id
+from keel.ledger.manifest import positions
 from keel.ledger.proof import Proof
 from keel.ledger.seal import seal as seal_all
 from keel.ledger.verify import Progress
@@ -94,7 +95,7 @@ async def show(deps: Deps, seq: int) -> Shown | Refusal:
     async with deps.db.look() as tx:
         found = await store.one(tx, seq)
         if found is None:
-            return refusals.record_unknown(seq)
+            return await _gone(tx, seq)
         position = await sealed.position_of(tx, seq)
         signed = await sealed.checkpoint_of(tx, position) if position is not None else None
     if signed is None or position is None:
@@ -109,13 +110,22 @@ async def prove(deps: Deps, seq: int) -> Proof | Refusal:
         position = await sealed.position_of(tx, seq)
         signed = await sealed.checkpoint_of(tx, position) if position is not None else None
         if not rows:
-            return refusals.record_unknown(seq)
+            return await _gone(tx, seq)
         if position is None or signed is None:
             return refusals.record_unsealed(seq, math.ceil(deps.settings.ledger.seal_every.total_seconds()))
         one = signed.checkpoint
         leaves = [leaf for _, _, leaf in await sealed.leaves(tx, one.first, one.last)]
         public = (await sealed.keys(tx))[one.key].public
     return proof.make(entry(rows[0]), leaves, position - one.first, signed, public)
+
+
+async def _gone(tx: Tx, seq: int) -> Refusal:
+    """Why there is no row of a number: it went to an archive, or there never was one."""
+    position = await sealed.position_of(tx, seq)
+    for made in await archive_store.manifests(tx):
+        if position is not None and position in positions(made.content.positions):
+            return refusals.record_archived(seq, made.content.month)
+    return refusals.record_unknown(seq)
 
 
 async def seal(deps: Deps) -> int:

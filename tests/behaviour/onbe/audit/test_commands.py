@@ -149,7 +149,9 @@ def test_a_past_month_is_archived_dropped_and_still_proved(typed: Terminal, tmp_
     checked = typed("verify", "--archive", str(file))
     assert (checked.exit_code, "6 of them are archived, 0 in files" in checked.output) == (0, True), checked.output
     assert "6 in files that were not given" in typed("verify").output
-    assert typed("show", "2").exit_code == 1
+    for words in (("show", "2"), ("prove", "2")):
+        gone = typed(*words)
+        assert (gone.exit_code, f"archive of {typed.month}" in gone.output) == (1, True), gone.output
     proof = tmp_path / "proof.json"
     proof.write_text(typed("prove", "2", "--archive", str(file)).output)
     assert typed("check", str(proof)).exit_code == 0

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from tests.unit.onbe.records.conftest import KEY, Build, House
 
+from keel.db import Database
 from keel.ledger.proof import parse
-from onbe.records import jobs
+from onbe.migrations import in_schema
+from onbe.records import actions, jobs
 from onbe.serving import web
 from onbe.settings import OnbeSettings
 
@@ -173,6 +176,23 @@ async def test_a_record_is_proved_to_whoever_has_nothing_else(house: House) -> N
     assert proof.problem() is None
     assert json.loads(proof.entry)["seq"] == 3
     assert (await get(house, "/audit/records/99/proof")).status_code == 404
+
+
+async def test_the_proof_of_an_archived_record_is_in_its_months_file(house: House, tmp_path: Path) -> None:
+    for _ in range(3):
+        await house.record()
+    await house.seal()
+    house.clock.advance(40 * 86400)
+    await jobs.months(house.deps)
+    async with Database(in_schema(house.owner)) as owner:
+        await actions.archive(house.deps, owner, "2026-01", tmp_path, drop=True, tell=lambda step: None)
+    gone = await get(house, "/audit/records/2/proof")
+    assert (gone.status_code, gone.json()["detail"]) == (
+        410, "Record 2 went to the archive of 2026-01; that file proves it.",
+    )  # fmt: skip
+    assert [one["action"] for one in (await told(house, "/audit"))["records"]] == ["ledger.archived"]
+    report = await actions.verify(house.deps, archives=[tmp_path / "ledger-2026-01.jsonl.gz"])
+    assert (report.problems, report.archived, report.unseen) == ([], 3, 0)
 
 
 async def test_sealing_goes_on_when_a_key_that_was_away_is_back(house: House) -> None:
