@@ -91,7 +91,6 @@ class World:
     keys: PublishedInMemory
     provider: Key = field(default_factory=lambda: make_key(kid="provider"))
     agents: dict[str, Key] = field(default_factory=dict)
-    _made: int = 0
 
     # Who is there
 
@@ -140,9 +139,15 @@ class World:
         self, agent: str, *, key: Key | None = None, header: Mapping[str, Any] | None = None, **claims: Any
     ) -> str:
         """An agent's JWT about itself, good for one request."""
-        self._made += 1
         now = int(self.clock.now().timestamp())
-        made = {"iss": agent, "sub": agent, "aud": ISSUER, "iat": now, "exp": now + 120, "jti": f"a-{self._made}"}
+        made = {
+            "iss": agent,
+            "sub": agent,
+            "aud": ISSUER,
+            "iat": now,
+            "exp": now + 120,
+            "jti": f"a-{self.deps.ids.hex(12)}",
+        }
         return sign({**made, **claims}, key or self.agents[agent], **(header or {}))
 
     def subject(
