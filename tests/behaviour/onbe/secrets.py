@@ -123,6 +123,8 @@ def watched(db: Database, *clients: httpx2.AsyncClient) -> Iterator[Watch]:
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
+    configured = structlog.get_config()  # an earlier test may have had a level set, below which nothing would be seen
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
     try:
         with capture_logs(processors=[structlog.processors.format_exc_info]) as logged:
             watch = Watch(db, logged, handler.lines)
@@ -134,5 +136,6 @@ def watched(db: Database, *clients: httpx2.AsyncClient) -> Iterator[Watch]:
                 }
             yield watch
     finally:
+        structlog.configure(**configured)
         root.removeHandler(handler)
         root.setLevel(level)
