@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from keel.clock import SystemClock
 from keel.testing import FakeClock, eventually
@@ -267,3 +268,16 @@ async def test_one_persons_odd_answer_never_opens_it(clock: FakeClock) -> None:
                 await circuit.ask(ADA, clock.now())
         inner.trouble = None
         assert (await circuit.ask("bob", clock.now())).state == "active"
+
+
+async def test_why_there_was_no_answer_is_logged_and_not_once_more_while_nobody_asks(clock: FakeClock) -> None:
+    inner = FakeSponsors(clock)
+    circuit = CircuitBreaker(inner, clock)
+    inner.trouble = Unreachable("status 502", anyone=True)
+    with capture_logs() as logged:
+        for _ in range(20):
+            with pytest.raises(CannotAnswer):
+                await circuit.ask(ADA, clock.now())
+    assert [line["trouble"] for line in logged] == ["status 502"] * 5
+    assert [line["left_alone"] for line in logged] == [False] * 4 + [True]
+    assert ADA not in str(logged)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import structlog
+
 from keel.clock import Clock
 from onbe.drivers.sponsors.protocol import Answer, CannotAnswer, SponsorDirectory, Unreachable
 from onbe.drivers.sponsors.rules import Circuit, admit, answered, dropped, failed
 
+log = structlog.get_logger("onbe.sponsors")
+
 
 class CircuitBreaker:
-    """A directory that asks another one, but not while that one fails. What it says then is Unreachable, at once."""
+    """A directory that asks another one, but not while that one fails. What it says then is Unreachable, at once.
+
+    Each question that gets no answer is logged, with why: who is refused hears no more than that it was so.
+    """
 
     def __init__(self, directory: SponsorDirectory, clock: Clock) -> None:
         self._directory = directory
@@ -32,9 +39,11 @@ class CircuitBreaker:
         except Unreachable as error:
             person = None if error.anyone else sponsor
             self._circuit = failed(self._circuit, life, self._clock.monotonic(), person)
+            log.warning("sponsors.unreachable", trouble=str(error), left_alone=self.open)
             raise
-        except CannotAnswer:
+        except CannotAnswer as error:
             self._circuit = answered(self._circuit, life)
+            log.warning("sponsors.odd", trouble=str(error))
             raise
         except BaseException:
             self._circuit = dropped(self._circuit, life)
