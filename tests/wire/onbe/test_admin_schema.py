@@ -8,12 +8,13 @@ from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from tests.behaviour.onbe.directory.office import KEY, Office, office
+from tests.behaviour.onbe.directory.office import KEY, KEYS, Office, office
 from tests.wire.serving import served
 from tests.wire.testers import Ran, ran
 
 from keel.testing.plugin import FreshDatabase
 from onbe.serving import web
+from onbe.settings import LimitSettings, OnbeSettings
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
@@ -23,7 +24,8 @@ CHECKS = (
 
 @pytest.fixture
 async def url(onbe_database: FreshDatabase, tmp_path: Path) -> AsyncIterator[str]:
-    async with office(onbe_database, tmp_path) as opened:
+    settings = OnbeSettings(admin=KEYS, limits=LimitSettings(per_source=1_000_000))
+    async with office(onbe_database, tmp_path, settings) as opened:
         await _populate(opened)
         async with served(web(opened.deps)) as url:
             yield url

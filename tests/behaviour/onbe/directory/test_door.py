@@ -180,6 +180,25 @@ async def test_a_parameter_that_is_wrong_is_named_and_not_repeated(admin: Office
         assert "secret" not in answer.text.lower()
 
 
+async def test_a_parameter_that_nobody_knows_is_refused_and_so_is_one_twice(admin: Office) -> None:
+    """A dry run that is spelled otherwise must not be none."""
+    await admin.register()
+    for method, path, name in (
+        ("PATCH", "/agents/mailer?dry-run=true", "dry-run"),
+        ("PATCH", "/agents/mailer?dry_run=true&dry_run=false", "dry_run"),
+        ("POST", "/agents?dryrun=true", "dryrun"),
+        ("GET", "/agents?limit=1&limit=2", "limit"),
+        ("GET", "/agents?limit=1&page=2", "page"),
+        ("GET", "/agents/mailer?x%0a=", "x\ufffd"),
+        ("DELETE", "/agents/mailer?dry_run=true", "dry_run"),
+        ("DELETE", "/agents/mailer/tasks?dry_run=true", "dry_run"),
+    ):
+        answer = await admin.http.request(method, path, json={"display_name": "Post"} if method != "GET" else None)
+        assert f"parameter {name}" in problem(answer, 400, "malformed_request")["detail"]
+    assert (await admin.http.get("/agents/mailer")).json()["display_name"] == "The mailer"
+    assert len(await admin.records()) == 1
+
+
 ODD = (
     "..", "%2e%2e", "..%2f..%2fetc", "%00", "a%00b", "Mailer", "m%C3%A4iler", "%F0%9F%92%A3", "a" * 65, "%ff", "a%20b",
     "%0d%0aX:%20y", "'", "%25", "-a", "a;b", "mailer%20", "mailer%0a", "%ed%a0%80",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +20,7 @@ from keel.db import Busy, OperationalError
 from keel.refusal import Stop
 from onbe import __doc__ as about
 from onbe.deps import Deps
+from onbe.directory.decide import shown
 from onbe.wire import refusals
 from onbe.wire.admin import agents, answers, sponsors, tasks
 from onbe.wire.admin.guard import Guard
@@ -66,7 +68,7 @@ def api(deps: Deps) -> FastAPI:
         },
     )
     for subject in (agents, tasks, sponsors):
-        app.include_router(subject.router(deps))
+        app.include_router(subject.router(deps), dependencies=[Depends(_only_known)])
     return app
 
 
@@ -76,6 +78,18 @@ def routes(deps: Deps) -> list[BaseRoute]:
     below = Mount("/admin", app=door)
     below.path_regex = re.compile(below.path_regex.pattern, re.DOTALL)  # a line break in a path leads past no door
     return [below, Route("/admin", door)]
+
+
+async def _only_known(request: Request) -> None:
+    """Refuse parameters that the operation does not have: `dry-run`, ignored, would not be a dry run."""
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)  # this stands before operations alone
+    known = {parameter.alias for parameter in route.dependant.query_params}
+    names = [name for name, _ in request.query_params.multi_items()]
+    wrong = {name: "is not one that is taken here" for name in names if name not in known}
+    wrong |= {name: "is there twice" for name in known if names.count(name) > 1}
+    if wrong:
+        raise RequestValidationError([{"loc": ("query", shown(name)), "msg": why} for name, why in wrong.items()])
 
 
 async def _http(request: Request, error: Exception) -> Response:
