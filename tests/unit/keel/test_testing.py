@@ -41,6 +41,15 @@ def test_a_fake_clock_refuses_to_go_back_unless_set() -> None:
     assert clock.monotonic() == mono
 
 
+def test_who_moves_a_fake_clock_to_an_instant_gets_there() -> None:
+    clock = FakeClock()
+    wake = clock.monotonic() + 1.0000004
+    for _ in range(3):
+        if clock.monotonic() < wake:
+            clock.advance(wake - clock.monotonic())
+    assert clock.monotonic() >= wake
+
+
 @pytest.mark.parametrize("ids", GENERATORS)
 def test_identifiers_have_their_length_and_alphabet_and_do_not_repeat(ids: Ids) -> None:
     assert len(ids.token()) == 43

@@ -25,8 +25,13 @@ class FakeClock:
         return self._monotonic
 
     def advance(self, by: float | timedelta) -> datetime:
-        """Move both clocks on by seconds or a timedelta; returns the new instant. ValueError when it would go back."""
+        """Move both clocks on by seconds or a timedelta; returns the new instant. ValueError when it would go back.
+
+        Whatever is more than nothing moves them by a microsecond at least, so that who waits for an instant gets there.
+        """
         step = by if isinstance(by, timedelta) else timedelta(seconds=by)
+        if not step and not isinstance(by, timedelta) and by > 0:
+            step = timedelta.resolution
         if step < timedelta(0):
             raise ValueError("a clock does not go back; use `set` for a wall clock that jumps")
         self._now += step
