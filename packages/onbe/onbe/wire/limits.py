@@ -24,7 +24,7 @@ from keel.web.sources import networks, source
 from onbe import meters
 from onbe.names import BODY_BYTES
 from onbe.settings import OnbeSettings
-from onbe.wire.refusals import oauth_error, overloaded, problem, rate_limited
+from onbe.wire.refusals import database_away, oauth_error, overloaded, problem, rate_limited
 
 Kind = Literal["token", "introspect", "revoke", "admin", "discovery"]
 
@@ -33,6 +33,13 @@ FREE = ("/healthz", "/readyz", "/metrics")
 FORMS: Mapping[str, Kind] = {"/oauth2/token": "token", "/oauth2/introspect": "introspect", "/oauth2/revoke": "revoke"}
 SHARE: Mapping[Kind, float] = {"token": 1.0, "introspect": 0.5, "revoke": 0.25, "admin": 0.25, "discovery": 0.5}
 """How much of each kind is done at once, of Onbe:Limits:AtOnce."""
+DEADLINE_SECONDS = 10.0
+"""How long a request may be worked on beside the wait for the directory of people: a database that hangs never says so.
+
+Whoever hears 503 then was granted nothing; what was to be ended may be ended all the same.
+"""
+ADMIN_SECONDS = 50.0
+"""So much longer an administrator may wait, who ends thousands of tasks at once."""
 QUIET_SECONDS = 60.0
 """How often it is said at most that requests are turned away."""
 
@@ -42,7 +49,10 @@ log = structlog.get_logger("onbe.limits")
 class Limits:
     """Both of them before an application."""
 
-    def __init__(self, app: ASGIApp, settings: OnbeSettings, clock: Clock) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: OnbeSettings, clock: Clock, *, deadline: float = DEADLINE_SECONDS
+    ) -> None:
+        self._deadline = deadline + settings.sponsor_check.timeout.total_seconds()
         limits = settings.limits
         self._app, self._clock = app, clock
         self._trusted = networks(settings.server.trusted_proxies)
@@ -68,9 +78,22 @@ class Limits:
             return
         if path in FORMS:  # read first: one that sends slowly holds nobody's place
             receive = await _read(receive)
+        begun, limit = False, asyncio.timeout(self._deadline + (ADMIN_SECONDS if kind == "admin" else 0))
+
+        async def tell(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
         try:
-            async with self._desks[kind].place():
-                await self._app(scope, receive, send)
+            async with self._desks[kind].place(), limit:
+                await self._app(scope, receive, tell)
+        except TimeoutError:
+            if begun or not limit.expired():
+                raise
+            meters.TURNED_AWAY.labels(kind, "database_away").inc()
+            self._say("database_away", kind)
+            await answer(kind, database_away(Retry(5)))(scope, receive, send)
         except Full:
             meters.TURNED_AWAY.labels(kind, "overloaded").inc()
             self._say("overloaded", kind)

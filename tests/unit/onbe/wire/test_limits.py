@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from keel.testing import FakeClock, eventually
-from onbe.settings import LimitSettings, OnbeSettings, ServerSettings
+from onbe.settings import LimitSettings, OnbeSettings, ServerSettings, SponsorCheckSettings
 from onbe.wire.limits import Desk, Full, Limits, kind_of
 
 FAR = ("192.0.2.1", 4711)
@@ -140,6 +140,17 @@ async def test_who_waits_too_long_is_sent_away(clock: FakeClock) -> None:
     assert (await ask(app, "/oauth2/token")).status == 503
     inside.free.set()
     assert [(await one).status for one in held] == [200] * 4
+
+
+async def test_what_never_comes_to_an_end_is_answered_and_gives_its_place_back(clock: FakeClock) -> None:
+    inside = Inside(holds=True)
+    check = SponsorCheckSettings(timeout=timedelta(milliseconds=1))
+    app = Limits(inside, OnbeSettings(limits=LimitSettings(at_once=4), sponsor_check=check), clock, deadline=0.001)
+    for _ in range(6):
+        refused = await ask(app, "/oauth2/token")
+        assert (refused.status, refused.json["error"]) == (503, "temporarily_unavailable")
+    inside.free.set()
+    assert (await ask(app, "/oauth2/token")).status == 200
 
 
 async def test_a_body_that_comes_slowly_holds_nobodys_place(clock: FakeClock) -> None:
