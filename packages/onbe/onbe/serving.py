@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Callable
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from keel.web import serving
@@ -39,9 +40,20 @@ def web(deps: Deps) -> ASGIApp:
         *development.routes(deps),
         *discovery.routes(deps),
     ]
-    inside = Starlette(routes=routes, exception_handlers={Exception: handler(fault)})
+    inside = Starlette(routes=_exact(routes), exception_handlers={Exception: handler(fault)})
+    inside.router.redirect_slashes = False  # it would send credentials on to whatever host a request names, by http
     held = Limits(inside, deps.settings, deps.clock)
     return Observed(held, clock=deps.clock, ids=deps.ids, count=meters.request, fault=fault)
+
+
+def _exact(routes: list[BaseRoute]) -> list[BaseRoute]:
+    """The routes, each for its own paths alone: `$` lets a line break pass at the end of a path, and what goes by the
+    path before them, as the limits, would take such a request for another.
+    """
+    for route in routes:
+        if isinstance(route, Route):
+            route.path_regex = re.compile(route.path_regex.pattern.removesuffix("$") + r"\Z")
+    return routes
 
 
 async def serve(

@@ -37,6 +37,11 @@ def _url(value: str) -> str:
     return value.strip().rstrip("/")
 
 
+def _issuer(value: str) -> str:
+    """As it is written: `iss` is compared whole, and some providers' ends with a slash."""
+    return value.strip() if _url(value) else value
+
+
 def _database_url(value: str) -> str:
     if urlsplit(value).scheme not in ("postgres", "postgresql"):
         raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
@@ -157,7 +162,9 @@ class TaskSettings(Section):
 
 
 class SubjectSettings(Section):
-    issuer: Url | None = Field(default=None, description="The identity provider whose tokens say who a person is.")
+    issuer: Annotated[str, AfterValidator(_issuer)] | None = Field(
+        default=None, description="The identity provider whose tokens say who a person is."
+    )
     jwks_uri: Url | None = Field(
         default=None, description="Where its keys are; without it, as its OpenID discovery document says."
     )
@@ -335,5 +342,7 @@ def _of_people(settings: OnbeSettings) -> Iterator[str]:
     for name in needs[check.provider]:
         if not getattr(check, name):
             yield f"Onbe:SponsorCheck:{to_pascal(name)} is needed where Onbe:SponsorCheck:Provider is {check.provider}"
+    if (settings.subjects.issuer or "").rstrip("/") == settings.issuer:
+        yield "Onbe:Subjects:Issuer should be the identity provider, and is Onbe itself"
     if settings.subjects.issuer and not settings.subjects.audiences:
         yield "Onbe:Subjects:Audiences is needed with Onbe:Subjects:Issuer: a token made for others is none for Onbe"

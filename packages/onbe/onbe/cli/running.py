@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from keel.dropping import no_new_privileges
 from keel.ids import SystemIds
@@ -14,6 +16,7 @@ from keel.listening import listen
 from keel.postgres import PostgresError
 from onbe import app
 from onbe.cli.place import Place, fail, loop, note, prepare
+from onbe.names import ADMIN_KEY_LENGTH
 from onbe.settings import AdminSettings
 
 LOOK_SECONDS = 1.0
@@ -35,15 +38,16 @@ def serve(place: Place, *, patient: bool = False) -> int:
 
 def _run(place: Place, listening: socket.socket) -> int:
     """Serve in this process or, as root, in a child that gives root away while the database starts."""
+    place = with_admin_key(place)
     if os.geteuid() == 0:
         from onbe.cli import keeper
 
         with keeper.child(place, [listening]) as child:
             start(place)
-            return loop(keeper.keep(with_admin_key(place), child))
+            return loop(keeper.keep(place, child))
     no_new_privileges()
     start(place)
-    return loop(_serve(with_admin_key(place), [listening]))
+    return loop(_serve(place, [listening]))
 
 
 def _stop_database(place: Place) -> None:
@@ -101,15 +105,28 @@ def with_admin_key(place: Place) -> Place:
     try:
         descriptor = os.open(place.admin_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
-        key = place.admin_key.read_text("utf-8").strip()
+        key = _kept_key(place.admin_key)
     else:
         key = SystemIds().token()
         with os.fdopen(descriptor, "w") as file:
             file.write(f"{key}\n")
-    if not key:
-        fail(f"{place.admin_key} is empty; remove it, and the next start makes a key")
-    admin = AdminSettings(keys=(key,))
+    try:
+        admin = AdminSettings(keys=(key,))
+    except ValueError:
+        fail(f"{place.admin_key} holds no key of at least {ADMIN_KEY_LENGTH} characters; remove it: a start makes one")
     return Place(place.data, place.settings.model_copy(update={"admin": admin}))
+
+
+def _kept_key(path: Path) -> str:
+    """The key in a file that is ours alone. Exits on any other: whoever may read or write it has the admin API."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            state, text = os.fstat(file.fileno()), file.read(4096)
+    except OSError as error:
+        fail(f"{path} cannot be read: {error.strerror}; remove it, and the next start makes a key")
+    if state.st_uid != os.geteuid() or state.st_mode & 0o077 or not stat.S_ISREG(state.st_mode):
+        fail(f"others may know the key in {path}; remove it, and the next start makes another")
+    return text.decode("utf-8", "replace").strip()
 
 
 def ready_lines(place: Place) -> list[str]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from keel.db import Tx
 from keel.ids import digest, ulid
 from keel.refusal import Refusal, Stop
+from keel.secrecy import masked
 from onbe import jose
 from onbe.audit import Row, recorded, stranger
 from onbe.deps import Deps
@@ -30,6 +31,7 @@ from onbe.grants.decide import (
 )
 from onbe.grants.model import Clocks, Exchange, Facts, Issued, Line, Mint, Refresh, Status
 from onbe.names import ASSERTION_LIFE, GRANT_PREFIX, JTI_PREFIX, SPONSOR_ANSWER_LIFE, TASK_PREFIX
+from onbe.secrecy import without_tokens
 from onbe.tasks.model import Task
 from onbe.tokens import actions as tokens
 from onbe.tokens import refusals as unbelieved
@@ -277,11 +279,12 @@ def _spending(shown: Assertion) -> store.Spending:
 
 
 def _asked(ask: Exchange | Refresh) -> dict[str, object]:
+    """What was asked for, for the record, which keeps it for good: so no token that was sent in the wrong place."""
     asked: dict[str, object] = {}
     if ask.resource is not None:
-        asked["resource"] = ask.resource[:300]
+        asked["resource"] = masked(without_tokens(ask.resource))[:300]
     if ask.scope is not None:
-        asked["scope"] = " ".join(ask.scope)[:300]
+        asked["scope"] = without_tokens(" ".join(ask.scope))[:300]
     return asked
 
 

@@ -70,12 +70,16 @@ def decide_subject(
     """Judge a subject token of the identity provider. `agents`: those of `names_of` that are registered.
 
     Whoever carries `act`, whose `sub` is the client itself (RFC 9068, 2.2), or who is registered here is an agent.
-    `may_act` is not looked at. A token without `scope` and `scp` does not narrow what the registration allows.
+    `may_act` is not looked at. A token with `events` tells of something that happened, as a logout token does, and is
+    none to act with (RFC 8417, 4.5). An address that was not verified is nobody's name: anybody may have written it
+    (OpenID Connect Core 1.0, 5.7). A token without `scope` and `scp` does not narrow what the registration allows.
     """
     times, scope = _times(claims), _scope_claim(claims)
     if times is None or isinstance(scope, Wrong):
         return refusals.subject_malformed(Stop())
     if rules.types and _media_type(header.get("typ")) not in map(_media_type, rules.types):
+        return refusals.subject_type(Stop())
+    if "events" in claims:
         return refusals.subject_type(Stop())
     if rules.issuer is None or claims.get("iss") != rules.issuer:
         return refusals.subject_issuer(Stop())
@@ -89,6 +93,8 @@ def decide_subject(
     if "act" in claims or agents or (sub is not None and sub == claims.get("client_id")):
         return refusals.subject_is_agent(Stop())
     if not isinstance(name, str) or not 0 < len(name) <= SPONSOR_LENGTH or not name.isprintable():
+        return refusals.subject_nameless(Stop())
+    if rules.claim == "email" and claims.get("email_verified", True) not in (True, "true"):
         return refusals.subject_nameless(Stop())
     return Person(name, scope)
 

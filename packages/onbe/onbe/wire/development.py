@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from keel.web.sources import FORWARDED
 from onbe.deps import Deps
 from onbe.drivers.development.protocol import DevelopmentIssuer
 from onbe.settings import is_loopback
@@ -95,7 +96,7 @@ def _local(own: DevelopmentIssuer, endpoint: Endpoint) -> Callable[[Request], Aw
 
     async def answered(request: Request) -> Response:
         near = request.client is None or is_loopback(request.client.host)
-        through = any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-forwarded-host", "via"))
+        through = any(name in FORWARDED for name, _ in request.scope["headers"])
         if not near or not _is_here(request.headers.get("host", "")) or through:
             return JSONResponse({"error": "not_found"}, 404)
         try:

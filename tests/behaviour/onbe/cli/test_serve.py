@@ -119,6 +119,38 @@ async def test_a_database_that_is_away_is_told_and_comes_back_by_itself(up: Serv
     assert int((postgres.cluster / "postmaster.pid").read_text().split()[0]) != pid
 
 
+KEPT = "k" * 43
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "told"),
+    [
+        ("", 0o600, "holds no key of at least 32 characters"),
+        ("short", 0o600, "holds no key of at least 32 characters"),
+        (f"{KEPT}\n{KEPT}\n", 0o600, "holds no key of at least 32 characters"),
+        (f"{KEPT}\n", 0o644, "others may know the key in"),
+        (f"{KEPT}\n", 0o620, "others may know the key in"),
+        (None, 0o600, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_file_of_the_admin_key_that_cannot_be_trusted_is_named_and_nothing_of_it_is_told(
+    text: str | None, mode: int, told: str
+) -> None:
+    with folder() as data:
+        if text is None:  # who may write there lays a link, and root would read what it leads to
+            (data / "else").write_text(f"{KEPT}\n")
+            (data / "admin.key").symlink_to(data / "else")
+        else:
+            (data / "admin.key").write_text(text)
+            (data / "admin.key").chmod(mode)
+        refused = onbe("serve", "--development", "--data", data, "--port", str(free_port()))
+        assert refused.status == 1
+        assert told in refused.err
+        assert str(data / "admin.key") in refused.err
+        assert not text or text.strip().splitlines()[0] not in refused.out + refused.err
+        assert "a fault" not in refused.err
+
+
 async def test_what_was_registered_outlives_a_kill_and_the_key_stays_the_same() -> None:
     with server() as one:
         assert one.admin("POST", "/admin/agents", AGENT).status_code == 201

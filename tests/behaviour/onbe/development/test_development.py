@@ -84,6 +84,7 @@ async def test_its_person_can_be_disabled_and_then_gets_no_token(deps: Deps, htt
         {"Forwarded": "for=192.0.2.1"},
         {"X-Forwarded-Host": "localhost"},
         {"Via": "1.1 proxy"},
+        {"X-Real-IP": "192.0.2.1"},
     ],
     ids=str,
 )

@@ -171,7 +171,7 @@ async def test_texts_that_a_database_cannot_hold_or_hold_traps_are_texts_like_ot
             answer = await ready.http.post(names.ENDPOINT, data=form)
             assert answer.status_code in (200, 400, 401), (text, answer.text)
         grant = {
-            "grant_type": names.REFRESH, "refresh_token": text, "client_assertion_type": names.ASSERTION_TYPE,
+            "grant_type": names.REFRESH, "refresh_token": text[:19], "client_assertion_type": names.ASSERTION_TYPE,
             "client_assertion": ready.assertion("scribe"),
         }  # fmt: skip
         assert (await ready.http.post(names.ENDPOINT, data=grant)).json()["error"] == "invalid_grant"
@@ -205,3 +205,34 @@ def test_a_form_is_read_as_it_was_written(form: dict[str, str]) -> None:
 )  # fmt: skip
 def test_any_parameters_are_a_request_or_refused(form: dict[str, str]) -> None:
     asked_for(form)
+
+
+@pytest.mark.parametrize("place", ["scope", "resource", "client_id", "requested_token_type", "unknown"])
+@pytest.mark.parametrize("kind", ["exchange", "refresh"])
+async def test_a_credential_that_is_sent_as_something_else_is_kept_nowhere(ready: World, place: str, kind: str) -> None:
+    given = await ready.begin("scribe")
+    misplaced = [given["access_token"], given["refresh_token"], ready.subject("ada"), ready.assertion("scribe")]
+    for secret in misplaced:
+        values = [secret]
+        if place == "resource":
+            values = [
+                f"https://tool.example/?access_token={secret}",
+                f"urn:{secret}",
+                f"https://{secret}@tool.example/",
+            ]
+        for value in values:
+            if kind == "exchange":
+                await ready.exchange("scribe", **{place: value, "subject_token": secret})
+            else:
+                await ready.refresh("scribe", given["refresh_token"], **{place: value, "token": secret})
+    recorded = await ready.ledger("token.exchange", "token.refresh")
+    assert len(recorded) > 1, "and the watch of the world looks into each"
+
+
+async def test_what_was_asked_for_stands_on_the_record_as_it_was_asked(ready: World) -> None:
+    given = await ready.begin("scribe")
+    await ready.refresh("scribe", given["refresh_token"], scope="basic profile:read")
+    await ready.refresh("scribe", given["refresh_token"], resource="https://tool.example/eyes?password=none")
+    asked = [one["arguments"] for one in await ready.ledger("token.refresh")]
+    assert asked[-2]["scope"] == "basic profile:read"
+    assert asked[-1]["resource"] == "https://tool.example/eyes?password=none"

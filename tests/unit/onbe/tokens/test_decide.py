@@ -219,3 +219,27 @@ def test_no_claims_of_a_person_make_it_fail_instead_of_refusing(claims: dict[str
     said = decide_subject({}, {**SUBJECT, **claims}, RULES, (), NOW)
     assert isinstance(said, Refusal | Person)
     decide_presented({**TASK, **claims}, NOW)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        {"http://schemas.openid.net/event/backchannel-logout": {}},
+        {"https://schemas.openid.net/secevent/caep/event-type/session-revoked": {"subject": {}}},
+        {}, None, "x",
+    ],
+)  # fmt: skip
+def test_a_token_that_tells_of_an_event_is_not_for_acting_with(events: Any) -> None:
+    assert subject(events=events) == "subject_type"
+    assert subject({"typ": "logout+jwt"}, SubjectRules(RULES.issuer, RULES.audiences, ("logout+jwt",), "sub"),
+                   events=events) == "subject_type"  # fmt: skip
+
+
+@pytest.mark.parametrize("verified", [False, "false", "False", "", None, 0, 7, [True], "TRUE"])
+def test_an_address_that_nobody_verified_names_no_person(verified: Any) -> None:
+    by_mail = SubjectRules(RULES.issuer, RULES.audiences, (), "email")
+    said = {"email": "ada@example.test", "email_verified": verified}
+    assert subject(None, by_mail, **said) == "subject_nameless"
+    assert isinstance(subject(**said), Person), "where it is not the name, it does not matter"
+    for fine in (True, "true", ABSENT):
+        assert subject(None, by_mail, **{**said, "email_verified": fine}) == Person("ada@example.test", ("a", "b"))
