@@ -314,3 +314,35 @@ async def test_a_normal_client_is_served_beside_many_that_drip(seen: Seen) -> No
                 said = await reader.read(100)
                 assert said.startswith(b"HTTP/1.1 40") or not said
             writer.close()
+
+
+class Escaped(asyncio.Protocol):
+    """What uvicorn would hand a connection to that asks to be a websocket's, had it a library for them."""
+
+    def __init__(self, config: object, server_state: object, app_state: object, _loop: object = None) -> None:
+        """As those of uvicorn are made."""
+
+    def data_received(self, data: bytes) -> None:
+        """Whatever comes, within no bounds."""
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "WebSocket", "h2c", "TLS/1.0", "x"])
+async def test_no_connection_leaves_its_bounds_by_becoming_another_protocols(
+    seen: Seen, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = (
+        f"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ).encode()
+    async with served(seen, BOUNDS, ws=Escaped) as url:
+        port = int(url.rpartition(":")[2])
+        for _ in range(4 * BOUNDS.connections):  # each is counted off again: the last is served as the first
+            async with peer(port) as one:
+                one.writer.write(head)
+                async with asyncio.timeout(10):
+                    assert (await one.answer()).startswith(OK)
+        async with peer(port) as last:
+            last.writer.write(head)
+            assert (await last.answer()).startswith(OK)
+            await last.over()
+    assert [line for line in caplog.messages if "pgrade" in line or "WebSocket" in line] == []

@@ -152,6 +152,13 @@ class Connection(HttpToolsProtocol):
         status, message = self._wrong or (400, msg)
         self._refuse(status, message)
 
+    def _should_upgrade_to_ws(self) -> bool:
+        """Never, also where a library for websockets is installed: it would be out of all bounds, and counted on."""
+        return False
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: who asks for a protocol that is not spoken here is answered in HTTP (RFC 9110, 7.8)."""
+
     # What goes out.
 
     def pause_writing(self) -> None:

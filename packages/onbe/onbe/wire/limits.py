@@ -77,7 +77,10 @@ class Limits:
             await answer(kind, rate_limited(Retry(seconds), seconds=seconds))(scope, receive, send)
             return
         if path in FORMS:  # read first: one that sends slowly holds nobody's place
-            receive = await _read(receive)
+            read = await _read(receive)
+            if read is None:
+                return  # nobody is there to hear what would be said
+            receive = read
         begun, limit = False, asyncio.timeout(self._deadline + (ADMIN_SECONDS if kind == "admin" else 0))
 
         async def tell(message: Message) -> None:
@@ -162,15 +165,19 @@ def answer(kind: Kind, refusal: Refusal) -> Response:
     return JSONResponse(body, status, headers)
 
 
-async def _read(receive: Receive) -> Receive:
-    """Read a body as far as any may be, to be read again: `receive` for whoever is behind."""
+async def _read(receive: Receive) -> Receive | None:
+    """Read a body as far as any may be, to be read again: `receive` for whoever is behind. None where the client went
+    away before its end: a fault of theirs, and not a traceback in our log for each who hangs up.
+    """
     held: list[Message] = []
     size, more = 0, True
     while more and size <= BODY_BYTES:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         held.append(message)
         size += len(message.get("body", b""))
-        more = message["type"] == "http.request" and message.get("more_body", False)
+        more = message.get("more_body", False)
 
     async def again() -> Message:
         return held.pop(0) if held else await receive()

@@ -173,6 +173,23 @@ async def test_a_body_that_comes_slowly_holds_nobodys_place(clock: FakeClock) ->
     await asyncio.gather(*drips, return_exceptions=True)
 
 
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("path", ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"])
+async def test_who_hangs_up_in_the_midst_of_a_body_is_nobodys_fault(clock: FakeClock, path: str, before: int) -> None:
+    inside, sent = Inside(), []
+    messages: list[Message] = [{"type": "http.request", "body": b"a", "more_body": True}] * before
+
+    async def receive() -> Message:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "client": FAR, "headers": []}
+    await limits(inside, clock)(scope, receive, send)
+    assert (inside.bodies, sent) == ([], []), "nothing is done, and nothing said to nobody"
+
+
 @pytest.mark.parametrize("parts", [[b""], [FORM], [b"a" * 10, b"b" * 10], [b"x" * 65536, b"y" * 65536, b"z" * 5]])
 async def test_a_body_reaches_who_is_behind_whole_and_once(parts: list[bytes], clock: FakeClock) -> None:
     inside = Inside()
