@@ -184,7 +184,10 @@ def server(url: str | None, key_file: Path | None, data: Path | None) -> tuple[s
             usage(f"{key_file} cannot be read")
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable():
-        usage(f"the admin key is missing: set {KEY_VARIABLE}, or name a file that holds it with --admin-key-file")
+        usage(
+            f"the admin key is missing: set {KEY_VARIABLE}, or name a file that holds it with --admin-key-file. That "
+            f"of a development start is in its data folder: name that with --data or ONBE_DATA ({folder} has none)"
+        )
     return url.rstrip("/"), key
 
 

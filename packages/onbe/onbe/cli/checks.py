@@ -136,7 +136,8 @@ async def _provider(place: Place) -> Finding:
         async with asyncio.timeout(SECONDS):
             keys = await app.keys_of_issuer(settings, issuer)
     except (KeysUnavailable, TimeoutError) as error:
-        return Finding(name, False, f"{issuer} does not give its keys: {for_logs(str(error)) or 'it took too long'}.")
+        said = f"{issuer} does not give its keys: {for_logs(str(error)) or 'it took too long'}."
+        return Finding(name, False, said, "Onbe:Subjects:Issuer, or JwksUri beside it, where the provider is well")
     return Finding(name, keys > 0, f"{issuer} publishes {keys} {'key' if keys == 1 else 'keys'}.")
 
 
@@ -145,13 +146,14 @@ async def _directory(place: Place) -> Finding:
     if settings.sponsor_check.provider is None and settings.development.enabled:
         return Finding(name, True, "The development issuer's one person is all the directory there is.")
     if any(settings.missing()):
-        return Finding(name, False, "It is not asked while settings are missing.")
+        return Finding(name, False, "It is not asked while settings are missing.", "the settings above")
     own = app.own_issuer(settings, clock, SystemIds())
     try:
         async with asyncio.timeout(SECONDS), app.people(settings, clock, own) as directory:
             await directory.ask(NOBODY, clock.now())
     except (CannotAnswer, TimeoutError) as error:
-        return Finding(name, False, f"It does not answer: {for_logs(str(error)) or 'it took too long'}.")
+        said = f"It does not answer: {for_logs(str(error)) or 'it took too long'}."
+        return Finding(name, False, said, "the settings of Onbe:SponsorCheck, where the directory is well")
     return Finding(name, True, f"{settings.sponsor_check.provider} answers.")
 
 

@@ -54,12 +54,14 @@ async def keep(place: Place, child: Child) -> int:
     """Have the child serve until it ends or a signal comes. The exit code."""
     with suppress(ConnectionError):  # it has ended already, and said why
         child.line.sendall(json.dumps(job(place, child.sockets)).encode() + b"\n")
-    _on_signals(child)
+    passed_on = _on_signals(child)
     database = asyncio.create_task(keep_database(place), name="database")
     try:
         code = await asyncio.to_thread(child.process.wait)
     finally:
         database.cancel()
+    if -code in passed_on:  # before it could listen to it: it was to end, and has
+        return 0
     if code < 0:
         note(f"onbe: the server was ended by signal {-code}")
         return 1
@@ -86,14 +88,16 @@ def job(place: Place, sockets: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def _on_signals(child: Child) -> None:
-    """The first signal is passed on; a second one ends it."""
-    loop, heard = asyncio.get_running_loop(), False
+def _on_signals(child: Child) -> list[int]:
+    """The first signal is passed on; a second one ends it. What was sent to it so far."""
+    loop = asyncio.get_running_loop()
+    sent: list[int] = []
 
     def hear() -> None:
-        nonlocal heard
-        (child.process.kill if heard else child.process.terminate)()
-        heard = True
+        number = signal.SIGKILL if sent else signal.SIGTERM
+        sent.append(number)
+        child.process.send_signal(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, hear)
+    return sent

@@ -71,13 +71,13 @@ def rotate(data: DataOption = None, as_json: JsonOption = False) -> None:
     _told(kid, f"The key {kid} signs tokens{stays}; the ones of before stay published.", as_json)
 
 
-@app.command("list")
+@app.command("ls")
 def list_keys(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the keys.
 
     Those that are published: the one that signs first, then those of before.
 
-    Example: onbe keys list --json
+    Example: onbe keys ls --json
     """
     from onbe.drivers.signing.local import given_keys, ring_of
     from onbe.drivers.signing.ring import KeyTrouble

@@ -93,11 +93,15 @@ class Place:
 
     def spelled(self, command: str) -> str:
         """An `onbe` command as it is typed here: by a path that finds the program, with `--data` where needed."""
+        needed = self.data != default_data() and "ONBE_DATA" not in os.environ
+        return f"{self.program()} {command}{f' --data {self.data}' if needed else ''}"
+
+    @staticmethod
+    def program() -> str:
+        """`onbe` as it is typed here, by a path that finds the program."""
         known = shutil.which("onbe")
         program = Path(sys.executable).parent / "onbe"
-        name = "onbe" if known and Path(known).resolve() == program.resolve() else str(program)
-        needed = self.data != default_data() and "ONBE_DATA" not in os.environ
-        return f"{name} {command}{f' --data {self.data}' if needed else ''}"
+        return "onbe" if known and Path(known).resolve() == program.resolve() else str(program)
 
     def start_database(self) -> bool:
         """Have the embedded database running; whether it was not running before. Exits when it does not start."""

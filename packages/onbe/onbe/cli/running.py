@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 import stat
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from keel.ids import SystemIds
 from keel.listening import listen
 from keel.postgres import PostgresError
 from onbe import app
-from onbe.cli.place import Place, fail, loop, note, prepare
+from onbe.cli.place import Place, default_data, fail, loop, note, prepare
 from onbe.names import ADMIN_KEY_LENGTH
 from onbe.settings import AdminSettings
 
@@ -29,7 +30,8 @@ def serve(place: Place, *, patient: bool = False) -> int:
     if lacks:
         fail("\n".join([*lacks, f"`{place.spelled('serve --development')}` tries Onbe without any of it."]))
     # The port first: where it is taken, nothing was made yet.
-    with place.held(patient=patient, url=place.settings.issuer), _listening(place) as listening:
+    told = {"url": place.settings.issuer, "development": place.settings.development.enabled}
+    with place.held(patient=patient, **told), _listening(place, beside=patient) as listening:
         try:
             return _run(place, listening)
         finally:
@@ -136,18 +138,21 @@ def ready_lines(place: Place) -> list[str]:
         lines[0] += " in development, for this machine alone"
         if place.admin_key.exists():
             lines.append(f"  the admin API's key: {place.admin_key}")
+        if place.data != default_data() and os.environ.get("ONBE_DATA") != str(place.data):
+            lines.append(f"  in another terminal, first: export ONBE_DATA={shlex.quote(str(place.data))}")
+        lines.append(f"  see it at work: {place.program()} demo; begin: {place.program()} agent init NAME")
     return lines
 
 
 @contextmanager
-def _listening(place: Place) -> Iterator[socket.socket]:
-    """The port, taken at once: what comes early waits."""
+def _listening(place: Place, *, beside: bool) -> Iterator[socket.socket]:
+    """The port, taken at once: what comes early waits. `beside`: another program starts this one, whose --port is
+    not Onbe's."""
     server = place.settings.server
     try:
         taken = listen(server.host, server.port)
     except OSError as error:
-        fail(
-            f"cannot listen on {server.host}:{server.port}: {error.strerror}. Onbe:Server:Port or --port names another."
-        )
+        mend = "Onbe__Server__Port in the environment" if beside else "Onbe:Server:Port or --port"
+        fail(f"cannot listen on {server.host}:{server.port}: {error.strerror}. {mend} names another.")
     with taken as listening:
         yield listening

@@ -59,16 +59,20 @@ def migrate(data: DataOption = None) -> None:
     print(f"The database is at step {HEAD}.")
 
 
-def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
+def doctor(data: DataOption = None, development: DevelopmentOption = False, as_json: JsonOption = False) -> None:
     """Check what Onbe needs.
 
     One line a check; what is wrong is named with what mends it, and the exit code is 1. A server may be running or not.
+    One that runs for development is looked at as such; --development does so before it runs.
 
     Example: onbe doctor
     """
     from onbe.cli.checks import examine
 
-    found = loop(examine(find(data)))
+    place = find(data, development=development)
+    if (place.running() or {}).get("development"):
+        place = find(data, development=True)
+    found = loop(examine(place))
     if as_json:
         print(json.dumps([one._asdict() for one in found], indent=2))
     else:

@@ -58,9 +58,12 @@ class Server:
         """One request without a key. Raises Wrong where no answer comes."""
         try:
             answer = await self._http.request(method, f"{self.url}{path}", timeout=SECONDS, **how)
-            body = answer.json() if answer.content else {}
-        except (httpx2.HTTPError, ValueError) as error:
+        except httpx2.HTTPError as error:
             raise Wrong(f"an answer of {self.url}{path}", f"{type(error).__name__}: {error}", UP) from None
+        try:
+            body = answer.json()
+        except ValueError:  # nothing, or somebody's page: the status says what it is worth
+            body = {}
         return Said(answer.status_code, body if isinstance(body, dict) else {})
 
     async def admin(self, method: str, path: str, **how: Any) -> Said:

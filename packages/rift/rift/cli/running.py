@@ -86,7 +86,11 @@ def down(place: Place) -> int:
     pids = _pids(place)
     if pids:
         note("Stopping what serves, then the boxes, then the database …")
+    # A Rift that serves ends its Onbe itself, and would take another's signal to that one for a fault.
+    beside_it = holder(place.onbe / "onbe.lock") if place.running() else None
     for pid in pids:
+        if beside_it and pid == beside_it["pid"]:
+            continue
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     if pids:

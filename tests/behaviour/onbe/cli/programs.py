@@ -73,7 +73,7 @@ class Server:
         self.said = []
         for line in self.process.stdout:
             self.said.append(line.rstrip("\n"))
-            if line.startswith("  the admin API's key:"):
+            if line.startswith("  see it at work:"):
                 return
         raise AssertionError(f"onbe serve ended: {self.said} {self.errors()}")
 

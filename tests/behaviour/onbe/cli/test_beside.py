@@ -137,6 +137,21 @@ async def test_a_signal_ends_both_and_leaves_the_database() -> None:
         assert EmbeddedPostgres(both.data).running()
 
 
+@pytest.mark.parametrize("how", ["rift down", "Ctrl-C"])
+async def test_an_onbe_that_is_only_starting_ends_with_rift_and_that_is_no_fault_of_it(how: str) -> None:
+    with system() as both:
+        await eventually(lambda: holder(both.data / "onbe" / "onbe.lock") is not None, within=WITHIN, every=0.02)
+        if how == "rift down":
+            down = rift("down", "--data", both.data)
+            assert down.status == 0, down
+            assert both.process
+            assert both.process.wait(60) == 0
+        else:
+            assert both.end(signal.SIGINT) == 0
+        assert both.onbes() == []
+        assert "ended" not in both.errors()
+
+
 async def test_without_onbe_rift_is_alone() -> None:
     with system("--without-onbe") as both:
         await eventually(lambda: "Ctrl-C stops the server" in both.out(), within=WITHIN)
@@ -155,7 +170,7 @@ async def test_a_port_that_is_taken_is_named_and_rift_goes_on_until_it_is_free()
         both = Both(data, onbe_port=taken.getsockname()[1])
         both.start()
         try:
-            said = f"onbe: cannot listen on 127.0.0.1:{both.onbe_port}: Address already in use. Onbe:Server:Port"
+            said = f"onbe: cannot listen on 127.0.0.1:{both.onbe_port}: Address already in use. Onbe__Server__Port"
             await eventually(lambda: said in both.errors(), within=WITHIN, every=0.2)
             await eventually(lambda: both.answers(both.port, "/healthz"), within=WITHIN, every=0.2)
             taken.close()

@@ -35,10 +35,12 @@ def up() -> Iterator[Server]:
 
 
 def test_a_first_start_serves_says_where_and_keeps_its_secrets_closed(up: Server) -> None:
-    assert up.said[-2:] == [
+    assert up.said[-4:-1] == [
         f"Onbe serves at {up.url} in development, for this machine alone",
         f"  the admin API's key: {up.data / 'admin.key'}",
+        f"  in another terminal, first: export ONBE_DATA={up.data}",
     ]
+    assert up.said[-1].startswith("  see it at work: ")
     assert up.get("/healthz").json() == {"status": "ok"}
     ready = up.get("/readyz")
     assert (ready.status_code, set(ready.json()["checks"].values())) == (200, {"ok"}), ready.text
@@ -93,7 +95,7 @@ def test_a_crowd_from_this_machine_is_served_and_one_behind_a_proxy_is_not(up: S
 
 
 def test_doctor_says_a_line_a_check_and_no_secret(up: Server) -> None:
-    told = onbe("doctor", "--data", up.data, env={"Onbe__Development__Enabled": "true"})
+    told = onbe("doctor", "--data", up.data)
     names = [line[5:].partition(":")[0] for line in told.out.splitlines()]
     assert names == [
         "settings", "server", "keys", "database", "clock", "schema", "ledger", "identity provider", "sponsor directory",
@@ -101,7 +103,7 @@ def test_doctor_says_a_line_a_check_and_no_secret(up: Server) -> None:
     assert (told.status, {line[:4] for line in told.out.splitlines()}) == (0, {"ok  "})
     for secret in [(up.data / "admin.key").read_text().strip(), *(p.read_text() for p in up.data.glob("keys/*.pem"))]:
         assert secret not in told.out + told.err
-    as_json = onbe("doctor", "--data", up.data, "--json", env={"Onbe__Development__Enabled": "true"}).json
+    as_json = onbe("doctor", "--data", up.data, "--json").json
     assert [one["name"] for one in as_json] == names
 
 

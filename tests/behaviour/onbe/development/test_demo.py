@@ -48,8 +48,13 @@ async def test_a_server_without_the_development_issuer_is_told_what_it_lacks(
     real: dict[str, Any] = {"subjects": {"issuer": "https://id.example.com", "audiences": ("onbe",)}, **DEVELOPMENT}
     async with started(onbe_database, tmp_path, **real) as deps:
         code, said = await told(deps.settings.issuer)
+        headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            agents = (await http.get(f"{deps.settings.issuer}/admin/agents")).json()["agents"]
     assert code == 1
+    assert "an identity provider with one person" in said
     assert "onbe serve --development" in said
+    assert agents == [], "a server that people work with is left as it was"
 
 
 async def test_a_wrong_key_and_a_server_that_is_away_end_it_with_a_sentence(

@@ -128,7 +128,7 @@ async def test_how_it_ends_says_what_went_wrong(admin: Office, desk: Desk) -> No
     (desk.folder / "key").write_text(f"{KEY}\n")
     for words, used, code, said in (
         (("apply",), KEY, 2, "Missing argument"),
-        (("apply", file), None, 2, "the admin key is missing"),
+        (("apply", file), None, 2, "name that with --data or ONBE_DATA"),
         (("apply", file, "--admin-key-file", "absent"), None, 2, "cannot be read"),
         (("apply", file, "--url", "http://onbe.example.com"), KEY, 2, "should be https"),
         (("apply", file, "--url", "ftp://x"), KEY, 2, "should be an address"),

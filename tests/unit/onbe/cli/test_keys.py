@@ -33,20 +33,20 @@ def test_the_first_key_is_made_once_and_a_rotation_replaces_it(data: Path) -> No
     assert again.exit_code == 1
     assert "keys rotate` replaces it" in again.output
     second = onbe("rotate", "--json")
-    rows = json.loads(onbe("list", "--json").output)
+    rows = json.loads(onbe("ls", "--json").output)
     assert [row["kid"] for row in rows] == [json.loads(done.output)["kid"] for done in (second, first)]
     assert [row["active"] for row in rows] == [True, False]
 
 
 def test_a_list_is_public_and_makes_nothing(data: Path) -> None:
-    assert onbe("list", "--json").output == "[]\n"
-    assert "keys generate` makes one" in onbe("list").output
+    assert onbe("ls", "--json").output == "[]\n"
+    assert "keys generate` makes one" in onbe("ls").output
     assert not data.exists()
     onbe("generate")
-    for row in json.loads(onbe("list", "--json").output):
+    for row in json.loads(onbe("ls", "--json").output):
         assert jose.PRIVATE.isdisjoint(row)
         assert jose.thumbprint(row) == row["kid"]
-    assert onbe("list").output.count("\n") == 1
+    assert onbe("ls").output.count("\n") == 1
 
 
 def test_a_key_for_the_settings_is_written_to_a_new_file_alone(
@@ -60,7 +60,7 @@ def test_a_key_for_the_settings_is_written_to_a_new_file_alone(
     assert onbe("generate", "--out", str(out)).exit_code == 1
     assert out.read_bytes() == kept
     monkeypatch.setenv("Onbe__Keys__Files", str(out))
-    assert [row["kid"] for row in json.loads(onbe("list", "--json").output)] == [json.loads(made.output)["kid"]]
+    assert [row["kid"] for row in json.loads(onbe("ls", "--json").output)] == [json.loads(made.output)["kid"]]
     for word in ("generate", "rotate"):
         refused = onbe(word)
         assert refused.exit_code == 1
@@ -72,7 +72,7 @@ def test_what_is_wrong_with_a_key_is_one_sentence(data: Path) -> None:
     onbe("generate")
     (key,) = (data / "keys").glob("*.pem")
     key.chmod(0o644)
-    for words in (("list",), ("rotate",), ("generate",)):
+    for words in (("ls",), ("rotate",), ("generate",)):
         done = onbe(*words)
         assert done.exit_code == 1
         assert done.output == f"onbe: others may read the key file {key}: `chmod 600 {key}`, then rotate the key\n"

@@ -115,11 +115,11 @@ def _active(keys: Mapping[str, SigningKey], named: str | None) -> SigningKey:
     if named is not None:
         if named not in keys or not keys[named].signs:
             raise KeyTrouble(
-                "the key that Onbe:Keys:Active names is not among those that can sign; `onbe keys list` lists them"
+                "the key that Onbe:Keys:Active names is not among those that can sign; `onbe keys ls` lists them"
             )
         return keys[named]
     if len(able) != 1:
-        told = "several keys could sign: name one in Onbe:Keys:Active; `onbe keys list` lists them"
+        told = "several keys could sign: name one in Onbe:Keys:Active; `onbe keys ls` lists them"
         raise KeyTrouble(told if able else "there is no key that can sign; `onbe keys generate` makes one")
     return able[0]
 
