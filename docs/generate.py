@@ -115,6 +115,7 @@ def pages() -> list[Path]:
     return [
         root / "README.md",
         *(root / name for name in ("CONTRIBUTING.md", "CHANGELOG.md")),
+        *sorted((root / "packages").glob("*/README.md")),
         *sorted(HERE.rglob("*.md")),
     ]
 

@@ -17,6 +17,8 @@ from docs.refusal_examples import EXAMPLES, GROUPS
 from keel.refusal import CATALOGUE, Call
 from keel.settings import table
 from onbe.catalogue import REASONS
+from onbe.cli import app as onbe_app
+from onbe.settings import OnbeSettings
 from onbe.wire.refusals import ADMIN, OAUTH
 from rift import meters
 from rift.cli import app
@@ -27,10 +29,11 @@ from rift.wire.mcp.tools import TOOLS
 
 ROOT = HERE.parent
 FENCE = re.compile(r"^```.*?^```\s*$", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"(?:\$ )?(?:[\w]+=\S+ )*(?:[\w./-]*/)?rift (?P<words>[a-z-].*)")
-"""A line of the terminal that runs `rift`."""
+COMMAND = re.compile(r"(?:\$ )?(?:[\w]+=\S+ )*(?:[\w./-]*/)?(?P<program>rift|onbe) (?P<words>[a-z-].*)")
+"""A line of the terminal that runs `rift` or `onbe`."""
+PROGRAMS = {"rift": app, "onbe": onbe_app}
 
-NO_SETTINGS = {"Rift:Section:Name", "Rift:Server:Prt"}
+NO_SETTINGS = {"Rift:Section:Name", "Onbe:Section:Name", "Rift:Server:Prt"}
 """Shown for their shape, and as the mistake that they are."""
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -47,12 +50,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def commands(page: Path) -> Iterator[str]:
-    """What follows `rift` wherever a page shows the command line."""
+def commands(page: Path) -> Iterator[tuple[str, str]]:
+    """The program, and what follows it, wherever a page shows the command line."""
     blocks = (line.strip() for block in FENCE.findall(page.read_text("utf-8")) for line in block.splitlines())
     for text in (*re.findall(r"`([^`\n]+)`", prose(page)), *blocks):
         if found := COMMAND.fullmatch(text):
-            yield found["words"].partition("  #")[0]
+            yield found["program"], re.split(r"\s#|[|>]", found["words"])[0]
 
 
 @each_page
@@ -107,10 +110,10 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 @each_page
-def test_every_command_a_page_shows_is_one_that_rift_has(page: Path) -> None:
+def test_every_command_a_page_shows_is_one_that_there_is(page: Path) -> None:
     wrong = []
-    for words in commands(page):
-        at: Any = typer.main.get_command(app)
+    for program, words in commands(page):
+        at: Any = typer.main.get_command(PROGRAMS[program])
         for word in shlex.split(words):
             if word.startswith("-"):
                 options = {option for param in at.params for option in param.opts} | {"--help"}
@@ -120,15 +123,15 @@ def test_every_command_a_page_shows_is_one_that_rift_has(page: Path) -> None:
             else:
                 right = True  # an argument's value
             if not right:
-                wrong.append(words)
+                wrong.append(f"{program} {words}")
     assert wrong == []
 
 
 @each_page
 def test_a_page_names_settings_and_tools_as_they_are_spelled(page: Path) -> None:
     text = page.read_text("utf-8")
-    settings = {row.name for row in table(RiftSettings)}
-    spelled = {name.replace("__", ":") for name in re.findall(r"\bRift(?:(?:__|:)[A-Z]\w*?){2}\b", text)}
+    settings = {row.name for rows in (table(RiftSettings), table(OnbeSettings)) for row in rows}
+    spelled = {name.replace("__", ":") for name in re.findall(r"\b(?:Rift|Onbe)(?:(?:__|:)[A-Z]\w*?){2}\b", text)}
     assert spelled - settings - NO_SETTINGS == set()
     named = set(re.findall(r"\brift_[a-z_]+\b", text)) - {"rift_agent", "rift_owner", "rift_runtime", "rift_"}
     assert named - set(CONTRACT) - numbers() == set()
