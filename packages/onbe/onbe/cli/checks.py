@@ -7,6 +7,7 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 from keel.clock import SystemClock
@@ -16,6 +17,7 @@ from keel.ledger import store as ledger
 from keel.ledger.keys import KeyFolder
 from keel.ledger.keys import KeyTrouble as LedgerTrouble
 from keel.postgres import PostgresError
+from keel.settings import Section, SettingsError, load
 from onbe import app
 from onbe.cli.place import SERVER_USER, Place
 from onbe.drivers.keys.protocol import KeysUnavailable
@@ -24,6 +26,7 @@ from onbe.drivers.sponsors.protocol import CannotAnswer
 from onbe.health import store
 from onbe.migrations import HEAD
 from onbe.secrecy import for_logs
+from onbe.settings import OnbeSettings
 
 NOBODY = "onbe-doctor"
 """The person that the directory is asked about: that it knows none of that name is an answer."""
@@ -67,6 +70,22 @@ def _settings(place: Place) -> Iterator[Finding]:
         yield Finding("settings", True, f"The settings are {kind}; the issuer is {place.settings.issuer}.")
     if not place.settings.admin.keys and not place.settings.development.enabled:
         yield Finding("admin", False, "The admin API has no key, and lets nobody in.", "Onbe:Admin:Keys")
+    file = place.data / "onbe.toml"
+    if file.exists() and file.stat().st_mode & 0o007 and holds_secret(file):
+        yield Finding("file", False, f"Everybody here may read {file}, and it holds a secret.",
+                      f"chmod 640 {file}, and another secret")  # fmt: skip
+
+
+def holds_secret(file: Path) -> bool:
+    """Whether a file of settings sets one that is never shown."""
+    try:
+        told = load(OnbeSettings, {}, file)
+    except SettingsError:  # alone it is not enough, or contradicts itself: what it holds is not known
+        return True
+    hidden = ((section, name) for section, kind in OnbeSettings.model_fields.items()
+              if isinstance(kind.annotation, type) and issubclass(kind.annotation, Section)
+              for name, info in kind.annotation.model_fields.items() if not info.repr)  # fmt: skip
+    return any(getattr(getattr(told, section), name) for section, name in hidden)
 
 
 def _user() -> Finding:

@@ -18,6 +18,8 @@ from tests.behaviour.onbe.cli.programs import Server, folder, onbe, processes, s
 from keel.postgres import EmbeddedPostgres
 from keel.settings import table
 from keel.testing import eventually
+from onbe.cli import checks
+from onbe.cli.place import Place
 from onbe.settings import OnbeSettings
 
 AS_ROOT = os.geteuid() == 0
@@ -105,6 +107,29 @@ def test_doctor_says_a_line_a_check_and_no_secret(up: Server) -> None:
         assert secret not in told.out + told.err
     as_json = onbe("doctor", "--data", up.data, "--json").json
     assert [one["name"] for one in as_json] == names
+
+
+def test_doctor_tells_of_a_file_of_settings_that_shows_a_secret_to_everybody() -> None:
+    secret = "s" * 40
+    texts = {
+        f'[admin]\nkeys = "{secret}"\n': True,
+        f'[telemetry]\nmetrics_token = "{secret}"\n': True,
+        f'[sponsor_check]\nprovider = "scim"\ntoken = "{secret}"\n': True,  # not whole by itself
+        "[limits]\nat_once = 64\n": False,
+        "": False,
+    }
+    with folder() as data:
+        for mode in (0o644, 0o604, 0o602, 0o640, 0o600):
+            for text, secretive in texts.items():
+                (data / "onbe.toml").write_text(text)
+                (data / "onbe.toml").chmod(mode)
+                found = [one for one in checks._settings(place_of(data)) if one.name == "file"]
+                assert bool(found) == (secretive and bool(mode & 0o007)), (oct(mode), text)
+                assert secret not in str(found)
+
+
+def place_of(data: Path) -> Place:
+    return Place(data, OnbeSettings())
 
 
 async def test_a_database_that_is_away_is_told_and_comes_back_by_itself(up: Server) -> None:
