@@ -173,6 +173,8 @@ def find(
             folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         except OSError as error:
             fail(f"the data folder {folder} cannot be made: {error.strerror}. --data DIR names another.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            fail(f"nothing can be written to the data folder {folder} by who runs this. --data DIR names another.")
     return Place(folder, settings)
 
 

@@ -80,6 +80,18 @@ def test_a_port_that_is_taken_is_named_and_nothing_was_made(up: Server) -> None:
         assert not (data / "admin.key").exists()
 
 
+@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
+@pytest.mark.parametrize("command", [("serve", "--development"), ("migrate",), ("doctor",), ("keys", "generate")])
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(command: tuple[str, ...], tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    try:
+        told = onbe(*command, "--data", tmp_path)
+    finally:
+        tmp_path.chmod(0o755)
+    assert told.status == 1
+    assert f"nothing can be written to the data folder {tmp_path}" in told.err
+
+
 def test_the_numbers_are_for_this_machine_and_hold_no_agents_name(up: Server) -> None:
     assert up.admin("POST", "/admin/agents", {**AGENT, "agent_id": "numbered"}).status_code == 201
     page = up.get("/metrics")
