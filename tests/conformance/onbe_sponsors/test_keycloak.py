@@ -88,3 +88,15 @@ async def test_a_realm_that_is_not_there_is_nobodys_fault(keycloak: Made, clock:
     error = await failing(keycloak, clock)
     assert isinstance(error, Unreachable)
     assert error.anyone
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("service-account-scribe", "not_found"), ("Service-Account-x", "not_found"), ("service-account-", "not_found"),
+        ("ada", "active"), ("service", "active"), ("my-service-account-x", "active"), (None, "active"), (7, "active"),
+    ],
+)  # fmt: skip
+async def test_a_clients_own_account_is_no_person(keycloak: Made, name: object, state: str, clock: FakeClock) -> None:
+    keycloak.people.instead = JSONResponse({"id": ADA, "username": name, "enabled": True})
+    assert (await keycloak.directory.ask(ADA, clock.now())).state == state

@@ -33,6 +33,12 @@ class Service:
     client_secret: str = field(repr=False)
 
 
+CLIENTS = "service-account-"
+"""How the users are named that Keycloak keeps for its clients. Versions before 26.7 tell of one by its id as of anybody
+(keycloak/keycloak#50277), and a client that gets itself a token would be a person.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A token of the service account, and until when it is used, in monotonic seconds."""
@@ -75,6 +81,8 @@ class KeycloakDirectory:
         user = reply.document()
         if user.get("id") != sponsor:
             raise CannotAnswer("Keycloak answered about another user than the one asked about")
+        if str(user.get("username", "")).lower().startswith(CLIENTS):
+            return Answer("not_found", at)
         enabled = user.get("enabled")
         if not isinstance(enabled, bool):
             raise CannotAnswer("Keycloak did not say clearly whether the user is enabled")
