@@ -18,13 +18,13 @@ import pytest
 
 from keel.clock import SystemClock
 from keel.postgres import EmbeddedPostgres, PostgresError
-from keel.testing import eventually
+from keel.testing import eventually, scratch
 
 
 @pytest.fixture
 def data() -> Iterator[Path]:
     """A data folder that a system user may pass, unlike pytest's own; whatever runs in it is ended after the test."""
-    folder = Path(tempfile.mkdtemp(prefix="keel-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="keel-pg-", dir=scratch()))
     folder.chmod(0o711)
     yield folder
     EmbeddedPostgres(folder).remove()

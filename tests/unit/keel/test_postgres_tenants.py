@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from keel.postgres import SUPERUSER, EmbeddedPostgres, Tenant
+from keel.testing import scratch
 
 NOBODY, DAEMON = pwd.getpwuid(65534).pw_name, pwd.getpwuid(1).pw_name
 """System users that are there before any test."""
@@ -27,7 +28,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has guests")
 @pytest.fixture
 def data() -> Iterator[Path]:
     """A data folder that a system user may pass; its name has a blank, as folders may."""
-    folder = Path(tempfile.mkdtemp(prefix="keel pg "))
+    folder = Path(tempfile.mkdtemp(prefix="keel pg ", dir=scratch()))
     folder.chmod(0o711)
     yield folder
     house(folder).remove()

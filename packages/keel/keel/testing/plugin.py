@@ -13,7 +13,6 @@ import fcntl
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from psycopg import sql
 
 from keel.postgres import SUPERUSER, EmbeddedPostgres
 from keel.testing.fakes import FakeClock, FakeIds
+from keel.testing.scratch import scratch
 
 _RUN = "KEEL_TEST_RUN"
 _TEMPLATE = "template_of_tests"
@@ -93,7 +93,7 @@ def _alive(pid: str) -> bool:
 
 def _runs() -> Path:
     """The folder of this user's test runs: short enough for a socket, open to the system user of root's Postgres."""
-    folder = Path(tempfile.gettempdir()) / f"keel-tests-{os.geteuid()}"
+    folder = scratch() / f"keel-tests-{os.geteuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o711)
     if folder.lstat().st_uid != os.geteuid():

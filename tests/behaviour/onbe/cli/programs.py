@@ -19,6 +19,7 @@ from tests.behaviour.cli.systems import WITHIN, Told, environment, free_port
 from tests.processes import near
 
 from keel.postgres import EmbeddedPostgres
+from keel.testing import scratch
 
 ONBE = str(Path(sys.executable).with_name("onbe"))
 """The program itself, as it is installed beside the Python that runs the tests."""
@@ -38,7 +39,7 @@ def onbe(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Told:
 @contextmanager
 def folder() -> Iterator[Path]:
     """A data folder that system users can get to. Nothing of it is left afterwards."""
-    data = Path(tempfile.mkdtemp(prefix="onbe-cli-", dir="/tmp"))
+    data = Path(tempfile.mkdtemp(prefix="onbe-cli-", dir=scratch()))
     data.chmod(0o711)
     try:
         yield data

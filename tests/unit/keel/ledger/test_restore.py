@@ -15,14 +15,14 @@ from keel.accounts import account
 from keel.ledger import store
 from keel.postgres import SUPERUSER, EmbeddedPostgres
 from keel.postgres_host import installation, place_for
-from keel.testing import FakeClock
+from keel.testing import FakeClock, scratch
 from keel.testing.plugin import FreshDatabase
 
 
 @pytest.fixture(scope="module")
 def cluster_elsewhere() -> Iterator[EmbeddedPostgres]:
     """Another cluster, whose transactions are counted from the beginning."""
-    with tempfile.TemporaryDirectory(prefix="keel-restore-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="keel-restore-", dir=scratch()) as folder:
         Path(folder).chmod(0o711)
         postgres = EmbeddedPostgres(Path(folder), durable=False)
         postgres.start()
