@@ -102,9 +102,9 @@ async def revoke(deps: Deps, ask: Ask, started: float) -> Refusal | None:
     async with deps.db.look() as tx:
         found = await store.look(tx, says.issuer)
         task = await tasks.of_grant(tx, grant) if grant is not None else None
-    shown = await _shown(deps, assertion, says, found.asker, ask.client_id)
+    shown = await tokens.authenticate(deps, assertion, says, found.asker, ask.client_id)
     if isinstance(shown, Unauthentic):
-        return await _unauthentic(deps, row, shown)
+        return await tokens.unauthentic(deps, row, shown)
     row.agent = shown.agent
     row.facts["kind"] = "token" if grant is None else "grant"
     theirs = task if task is not None and task.agent == shown.agent else None
@@ -156,9 +156,9 @@ async def _may_ask(
     if says is None:
         return await stranger(deps, row, unbelieved.assertion_malformed(Stop()))
     address = deps.settings.issuer + INTROSPECT_PATH
-    shown = await _shown(deps, ask.assertion, says, agent, ask.client_id, address)
+    shown = await tokens.authenticate(deps, ask.assertion, says, agent, ask.client_id, address)
     if isinstance(shown, Unauthentic):
-        return await _unauthentic(deps, row, shown)
+        return await tokens.unauthentic(deps, row, shown)
     row.agent = shown.agent
     refused = None if agent is not None and agent.enabled else agent_disabled(Stop())
     if shown.audience != address:
@@ -171,25 +171,6 @@ async def _may_ask(
         async with recorded(deps, row):
             return row.said(refused)
     return None
-
-
-async def _shown(
-    deps: Deps, assertion: str, says: jose.Peek, agent: Registration | None, client_id: str | None, *also: str
-) -> Assertion | Unauthentic:
-    """Whether an assertion is this agent's; addressed as an exchange's is, or to one of `also`."""
-    shown = await tokens.authenticate(deps, assertion, says, agent, also)
-    if isinstance(shown, Assertion) and client_id not in (None, shown.agent):
-        return Unauthentic(unbelieved.assertion_issuer(Stop()), shown.agent)  # RFC 7521, 4.2
-    return shown
-
-
-async def _unauthentic(deps: Deps, row: Row, shown: Unauthentic) -> Refusal:
-    """A denial of whoever is not, or not well enough, shown to be an agent. Nothing is used up by it."""
-    if shown.agent is None:
-        return await stranger(deps, row, shown.refusal)
-    row.agent = shown.agent
-    async with recorded(deps, row):
-        return row.said(shown.refusal)
 
 
 async def _spend(tx: Tx, shown: Assertion) -> bool:

@@ -55,9 +55,9 @@ async def exchange(deps: Deps, ask: Exchange, started: float) -> Issued | Refusa
         facts = await store.look_for_exchange(
             tx, agent_says.issuer or "", claimed if isinstance(claimed, str) else None, names_of(said, rules)
         )
-    shown = await _shown(deps, ask.assertion, agent_says, facts.agent, ask.client_id)
+    shown = await tokens.authenticate(deps, ask.assertion, agent_says, facts.agent, ask.client_id)
     if isinstance(shown, Unauthentic):
-        return await _unauthentic(deps, row, shown)
+        return await tokens.unauthentic(deps, row, shown)
     row.agent = shown.agent
     row.facts.update(_asked(ask))
     if subject_says is None:
@@ -99,9 +99,9 @@ async def refresh(deps: Deps, ask: Refresh, started: float) -> Issued | Refusal:
     async with deps.db.look() as tx:
         facts = await store.look_for_refresh(tx, agent_says.issuer or "", digest(ask.grant))
         line = await store.line_of(tx, facts.task.parent if facts.task else None)
-    shown = await _shown(deps, ask.assertion, agent_says, facts.agent, ask.client_id)
+    shown = await tokens.authenticate(deps, ask.assertion, agent_says, facts.agent, ask.client_id)
     if isinstance(shown, Unauthentic):
-        return await _unauthentic(deps, row, shown)
+        return await tokens.unauthentic(deps, row, shown)
     agent, task = facts.agent, facts.task
     assert agent is not None  # its key was found
     row.agent = shown.agent
@@ -238,24 +238,6 @@ def _issue(
     )  # fmt: skip
     left = int((mint.expires_at - deps.clock.now()).total_seconds())
     return Issued(deps.signing.sign(made), jti, mint.scope, max(left, 0), task.id, mint.task_expires_at, grant)
-
-
-async def _shown(
-    deps: Deps, assertion: str, says: jose.Peek, agent: Registration | None, client_id: str | None
-) -> Assertion | Unauthentic:
-    shown = await tokens.authenticate(deps, assertion, says, agent)
-    if isinstance(shown, Assertion) and client_id not in (None, shown.agent):
-        return Unauthentic(unbelieved.assertion_issuer(Stop()), shown.agent)  # RFC 7521, 4.2
-    return shown
-
-
-async def _unauthentic(deps: Deps, row: Row, shown: Unauthentic) -> Refusal:
-    """A denial of whoever is not, or not well enough, shown to be an agent. Nothing is used up by it."""
-    if shown.agent is None:
-        return await stranger(deps, row, shown.refusal)
-    row.agent = shown.agent
-    async with recorded(deps, row):
-        return row.said(shown.refusal)
 
 
 async def _denied(deps: Deps, row: Row, shown: Assertion, refusal: Refusal) -> Refusal:

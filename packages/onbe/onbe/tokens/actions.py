@@ -1,4 +1,7 @@
-"""Whom a token speaks for: its keys are found, its signature is checked, its claims are judged. Nothing is kept."""
+"""Whom a token speaks for: its keys are found, its signature is checked, its claims are judged.
+
+Nothing is kept but the record of a denial.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 from keel.refusal import Kind, Refusal, Retry, Stop
 from onbe import jose
+from onbe.audit import Row, recorded, stranger
 from onbe.deps import Deps
 from onbe.directory.model import Registration
 from onbe.drivers.keys.protocol import KeysUnavailable
@@ -45,11 +49,11 @@ def audiences(settings: OnbeSettings) -> tuple[str, str]:
 
 
 async def authenticate(
-    deps: Deps, assertion: str, peek: jose.Peek, agent: Registration | None, also: Collection[str] = ()
+    deps: Deps, assertion: str, peek: jose.Peek, agent: Registration | None, client_id: str | None, *also: str
 ) -> Assertion | Unauthentic:
     """Whether an assertion is this agent's. Its `jti` is not used up by this: the caller's transaction does it.
 
-    It is addressed to the issuer, the token endpoint, or one of `also`.
+    It is addressed to the issuer, the token endpoint, or one of `also`; a `client_id` beside it is the agent's.
     """
     if agent is None:
         return Unauthentic(refusals.assertion_issuer(Stop()))
@@ -61,7 +65,20 @@ async def authenticate(
     if isinstance(jwt, str):
         return Unauthentic(ASSERTION[jwt](Stop()))
     judged = decide_assertion(jwt.claims, agent.agent_id, (*audiences(deps.settings), *also), deps.clock.now())
-    return Unauthentic(judged, agent.agent_id) if isinstance(judged, Refusal) else judged
+    if isinstance(judged, Refusal):
+        return Unauthentic(judged, agent.agent_id)
+    if client_id not in (None, judged.agent):
+        return Unauthentic(refusals.assertion_issuer(Stop()), judged.agent)  # RFC 7521, 4.2
+    return judged
+
+
+async def unauthentic(deps: Deps, row: Row, shown: Unauthentic) -> Refusal:
+    """A denial of whoever is not, or not well enough, shown to be an agent. Nothing is used up by it."""
+    if shown.agent is None:
+        return await stranger(deps, row, shown.refusal)
+    row.agent = shown.agent
+    async with recorded(deps, row):
+        return row.said(shown.refusal)
 
 
 async def person(deps: Deps, token: str, peek: jose.Peek, agents: Collection[str]) -> Person | Refusal:
