@@ -21,12 +21,12 @@ def test_memory_is_used_where_it_has_room(
     free: int, memory: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
-    monkeypatch.setattr("keel.testing.scratch._MEMORY", tmp_path)
+    monkeypatch.setattr("keel.testing.folders._MEMORY", tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": free}))
     assert (scratch() == tmp_path) is memory
 
 
 def test_where_there_is_no_such_folder_it_is_the_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
-    monkeypatch.setattr("keel.testing.scratch._MEMORY", tmp_path / "absent")
+    monkeypatch.setattr("keel.testing.folders._MEMORY", tmp_path / "absent")
     assert scratch() == Path(tempfile.gettempdir())

@@ -4,7 +4,7 @@ The fixtures are a pytest plugin: `pytest_plugins = ["keel.testing.plugin"]` in 
 """
 
 from keel.testing.fakes import FakeClock, FakeIds
-from keel.testing.scratch import scratch
+from keel.testing.folders import scratch
 from keel.testing.waiting import eventually
 
 __all__ = ["FakeClock", "FakeIds", "eventually", "scratch"]

@@ -24,7 +24,7 @@ from psycopg import sql
 
 from keel.postgres import SUPERUSER, EmbeddedPostgres
 from keel.testing.fakes import FakeClock, FakeIds
-from keel.testing.scratch import scratch
+from keel.testing.folders import scratch
 
 _RUN = "KEEL_TEST_RUN"
 _TEMPLATE = "template_of_tests"
