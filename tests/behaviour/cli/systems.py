@@ -63,9 +63,9 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder(where: Path = Path("/tmp")) -> Iterator[Path]:
     """A data folder that boxes' own users can get to. Nothing of it is left afterwards."""
-    data = Path(tempfile.mkdtemp(prefix="rift-cli-", dir="/tmp"))
+    data = Path(tempfile.mkdtemp(prefix="rift-cli-", dir=where))
     data.chmod(0o711)
     try:
         yield data

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tests.processes import near
 
 from keel.holding import holder
 from keel.postgres import EmbeddedPostgres
-from keel.testing import eventually
+from keel.testing import eventually, scratch
 from rift.cli import beside
 from rift.cli.place import Place
 from rift.settings import OnbeSettings, RiftSettings, ServerSettings
@@ -76,10 +77,21 @@ class Both:
         await eventually(lambda: self.answers(self.onbe_port), within=WITHIN, every=0.2)
 
 
+@pytest.fixture(scope="module")
+def used() -> Iterator[Path]:
+    """A data folder for starts that may come after others: the database is there, and runs on between them."""
+    with folder(scratch()) as data:
+        yield data
+
+
 @contextmanager
-def system(*options: str, env: Mapping[str, str] | None = None) -> Iterator[Both]:
-    with folder() as data:
-        one = Both(data)
+def system(
+    *options: str, env: Mapping[str, str] | None = None, data: Path | None = None, onbe_port: int = 0
+) -> Iterator[Both]:
+    """A `rift up` on `data`, or on a folder of its own."""
+    with nullcontext(data) if data else folder(scratch()) as place:
+        (place / "up.err").unlink(missing_ok=True)
+        one = Both(place, onbe_port=onbe_port or free_port())
         one.start(*options, env=env)
         try:
             yield one
@@ -129,8 +141,8 @@ async def test_both_run_from_one_command_share_a_database_server_and_end_togethe
         assert not EmbeddedPostgres(both.data).running()
 
 
-async def test_a_signal_ends_both_and_leaves_the_database() -> None:
-    with system() as both:
+async def test_a_signal_ends_both_and_leaves_the_database(used: Path) -> None:
+    with system(data=used) as both:
         await both.both_answer()
         assert both.end(signal.SIGINT) == 0
         assert both.onbes() == []
@@ -160,27 +172,18 @@ async def test_without_onbe_rift_is_alone() -> None:
         assert "Onbe" not in both.out() + both.errors()
 
 
-async def test_a_port_that_is_taken_is_named_and_rift_goes_on_until_it_is_free() -> None:
-    import socket
-
-    with socket.socket() as taken, folder() as data:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        both = Both(data, onbe_port=taken.getsockname()[1])
-        both.start()
-        try:
-            said = f"onbe: cannot listen on 127.0.0.1:{both.onbe_port}: Address already in use. Onbe__Server__Port"
-            await eventually(lambda: said in both.errors(), within=WITHIN, every=0.2)
-            await eventually(lambda: both.answers(both.port, "/healthz"), within=WITHIN, every=0.2)
-            taken.close()
-            await eventually(lambda: both.answers(both.onbe_port), within=WITHIN, every=0.2)
-        finally:
-            assert both.end() == 0
+async def test_a_port_that_is_taken_is_named_and_rift_goes_on_until_it_is_free(used: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, system(data=used, onbe_port=taken.getsockname()[1]) as both:
+        said = f"onbe: cannot listen on 127.0.0.1:{both.onbe_port}: Address already in use. Onbe__Server__Port"
+        await eventually(lambda: said in both.errors(), within=WITHIN, every=0.2)
+        await eventually(lambda: both.answers(both.port, "/healthz"), within=WITHIN, every=0.2)
+        taken.close()
+        await eventually(lambda: both.answers(both.onbe_port), within=WITHIN, every=0.2)
+        assert both.end() == 0
 
 
-async def test_wrong_settings_of_onbes_are_told_and_do_not_keep_rift_from_serving() -> None:
-    with system(env={"Onbe__SponsorCheck__Provider": "hunter2"}) as both:
+async def test_wrong_settings_of_onbes_are_told_and_do_not_keep_rift_from_serving(used: Path) -> None:
+    with system(env={"Onbe__SponsorCheck__Provider": "hunter2"}, data=used) as both:
         await eventually(lambda: "Onbe:SponsorCheck:Provider" in both.errors(), within=WITHIN, every=0.2)
         await eventually(lambda: both.answers(both.port, "/healthz"), within=WITHIN, every=0.2)
         assert "hunter2" not in both.errors()
