@@ -30,6 +30,7 @@ SCOPES = st.sampled_from([None, None, ("a",), ("b", "a"), ("c",), ("a", "b", "c"
 AGENTS, PERSONS = st.integers(0, 2), st.integers(0, 1)
 DEPTHS = (3, 3, 2)
 PAUSES = st.sampled_from([0, 0, 0.25, 20, 59.5, 115, 180])
+ENDS = ("task", "task", "agent", "person", "block", "disable", "disable", "gone", "change", "off", "off")
 NUMBERS = itertools.count()
 
 
@@ -114,13 +115,16 @@ class Machine(RuleBasedStateMachine):
     def somebody_works(self, data: st.DataObject, scope: tuple[str, ...] | None, agent: int, person: int) -> None:
         """One rule for all that is asked: hypothesis leaves whole rules out of many runs."""
         self.clock.advance(data.draw(PAUSES))
-        what = data.draw(st.sampled_from(["exchange", "refresh", "refresh", "delegate", "narrow", "steal"]))
+        what = data.draw(st.sampled_from(["exchange", "refresh", "refresh", "late", "delegate", "narrow", "steal"]))
         if what == "exchange" or not self.known:
             self.exchanged(agent, person, scope)
             return
         task = self.some(data)
         other = agent if agent != task.agent else (agent + 1) % 3
-        if what == "refresh":
+        if what == "late":  # just before its end, at it, or just after
+            left = task.expires - self.clock.now() - timedelta(seconds=data.draw(st.sampled_from([6, 5, 4, 0])))
+            self.clock.advance(max(left, timedelta(0)))
+        if what in ("refresh", "late"):
             self.refreshed(task, scope)
         elif what == "delegate":
             self.delegated(task, agent, scope)
@@ -169,7 +173,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), agent=AGENTS, person=PERSONS)
     def something_ends(self, data: st.DataObject, agent: int, person: int) -> None:
-        what = data.draw(st.sampled_from(["task", "task", "agent", "person", "block", "disable", "gone", "change"]))
+        what = data.draw(st.sampled_from(ENDS))
         if what == "task" and self.known:
             task = self.some(data)
             self.do(tasks.end_task(self.world.deps, task.id))
@@ -184,6 +188,8 @@ class Machine(RuleBasedStateMachine):
             self.do(tasks.block(self.world.deps, self.person(person), "left"))
             self.end(lambda one: one.person == person)
             self.blocked[person] = True
+        elif what == "off":
+            self.change(agent, False, ALL)
         elif what == "change":
             self.change(agent, data.draw(st.booleans()), data.draw(st.sampled_from([ALL, ("a", "b"), ("c",)])))
         else:
