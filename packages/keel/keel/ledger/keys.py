@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from keel.accounts import AccountError, files_of, give_folder
+from keel.files import no_wait, write_whole
 from keel.ledger.canonical import instant, jcs
 
 TYPE = "keel.key"
@@ -162,7 +163,7 @@ class KeyFolder:
         with self._locked():
             known = self.seen()
             if known is None or known[0] < number:
-                self._write(self._seen, json.dumps({"number": number, "hash": hash.hex()}).encode(), 0o600)
+                write_whole(self._seen, json.dumps({"number": number, "hash": hash.hex()}).encode())
 
     def give(self, uid: int, gid: int) -> None:
         """Have the folder, made when absent, with all that is in it belong to the user that seals. For root.
@@ -181,7 +182,7 @@ class KeyFolder:
     def _read(self) -> Signer | None:
         """The one place that reads the private key."""
         try:
-            with open(self._key, "rb", opener=_no_wait) as file:
+            with open(self._key, "rb", opener=no_wait) as file:
                 state = os.fstat(file.fileno())
                 text = file.read()
         except FileNotFoundError:
@@ -209,11 +210,11 @@ class KeyFolder:
             key = PublicKey(key.id, public, now, key.previous, before.sign(key.body))
         self._have(self._keys)
         # The public half first: a private key that nobody knows the public half of would sign in vain.
-        self._write(self._keys / f"{key.id}.json", json.dumps(key.told(), indent=1).encode(), 0o644)
+        write_whole(self._keys / f"{key.id}.json", json.dumps(key.told(), indent=1).encode(), 0o644)
         pem = private.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        self._write(self._key, pem, 0o600)
+        write_whole(self._key, pem)
         return Signer(key, private)
 
     @contextmanager
@@ -259,29 +260,9 @@ class KeyFolder:
                 above = folder.parent.stat()
                 os.chown(folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
-    def _write(self, path: Path, data: bytes, mode: int) -> None:
-        """Write a file whole or not at all, and on disk before it has its name."""
-        fresh = path.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _no_wait(path: str, flags: int) -> int:
-    """A file's descriptor; for a pipe that nobody writes to as well, which would else be waited for."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
-
 
 def _text(path: Path) -> str:
-    with open(path, encoding="utf-8", opener=_no_wait) as file:
+    with open(path, encoding="utf-8", opener=no_wait) as file:
         return file.read()
 
 

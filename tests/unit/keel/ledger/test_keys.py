@@ -146,7 +146,7 @@ def test_a_link_in_the_folder_leads_root_nowhere(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root could open what the folder's owner may not")
-@pytest.mark.parametrize("name", ["key.pem", "key.new", "seen.json", "seen.new", "keys", "lock"])
+@pytest.mark.parametrize("name", ["key.pem", "key.pem.new", "seen.json", "seen.json.new", "keys", "lock"])
 def test_what_the_folders_owner_lays_there_opens_nothing_of_roots(passable: Path, name: str) -> None:
     keys, secret = KeyFolder(passable / "audit"), passable / "secret"
     secret.mkdir(mode=0o700)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from keel.accounts import AccountError, files_of
+from keel.files import no_wait, write_whole
 from onbe.drivers.signing.ring import KeyTrouble, SigningKey, read
 
 
@@ -136,7 +137,7 @@ def new_key() -> tuple[bytes, SigningKey]:
 def read_file(path: Path, closed_to: int) -> bytes:
     """A key file's bytes, if nobody of `closed_to` (bits of a mode) may read it. Raises KeyTrouble."""
     try:
-        with open(path, "rb", opener=_no_wait) as file:
+        with open(path, "rb", opener=no_wait) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise KeyTrouble(f"the key file {path} is not a file")
@@ -155,24 +156,3 @@ def write_new(path: Path, data: bytes) -> None:
             file.write(data)
     except OSError as error:
         raise KeyTrouble(f"{path} cannot be written: {error.strerror}") from None
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, for its owner alone, and on disk before it has its name. Raises OSError."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _no_wait(path: str, flags: int) -> int:
-    """A file's descriptor; for a pipe that nobody writes to as well, which would else be waited for."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
