@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import re
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import NamedTuple
 
 from keel.clock import SystemClock
 from keel.db import Database, OperationalError
-from keel.ids import SystemIds
+from keel.ids import SystemIds, digest
 from keel.ledger import store as ledger
 from keel.ledger.keys import KeyFolder
 from keel.ledger.keys import KeyTrouble as LedgerTrouble
@@ -46,7 +48,7 @@ class Finding(NamedTuple):
 
 async def examine(place: Place) -> list[Finding]:
     """Every finding, in the order in which one would look."""
-    found = [*_settings(place), _user(), _keys(place)]
+    found = [*_settings(place), *open_secrets(place), _user(), _keys(place)]
     async with AsyncExitStack() as held:
         try:
             started = await asyncio.to_thread(_start, place)
@@ -86,6 +88,29 @@ def holds_secret(file: Path) -> bool:
               if isinstance(kind.annotation, type) and issubclass(kind.annotation, Section)
               for name, info in kind.annotation.model_fields.items() if not info.repr)  # fmt: skip
     return any(getattr(getattr(told, section), name) for section, name in hidden)
+
+
+def open_secrets(place: Place) -> Iterator[Finding]:
+    """A settings file with a secret in it that every user of the machine may read."""
+    settings, file = place.settings, place.data / "onbe.toml"
+    secrets = (
+        settings.sponsor_check.client_secret,
+        settings.sponsor_check.token,
+        settings.ledger.sink_token,
+        settings.telemetry.metrics_token,
+        settings.keys.pem,
+    )
+    try:
+        others = file.stat().st_mode & stat.S_IRWXO
+        text = file.read_text("utf-8") if others else ""
+    except OSError:
+        return
+    # Of the admin keys only digests are known: a key in the file is a word of it that has one of them.
+    words = {digest(word) for word in re.split(r"[\s\"',\[\]]+", text)}
+    if words & set(settings.admin.digests) or any(secret in text for secret in secrets if secret):
+        yield Finding(
+            "file", False, f"Every user of this machine may read {file}, which has a secret.", f"chmod 600 {file}"
+        )
 
 
 def _user() -> Finding:
