@@ -12,6 +12,7 @@ from tests.unit.onbe.client.stage import ISSUER, PERSON, RESOURCE, FakeOnbe, Fak
 
 from onbe_client import MemoryGrants, OnbeClient, OnbeError, Over, TaskSession
 from onbe_client.client import EARLY_WAIT
+from onbe_client.renewal import BACKOFF_MOST
 
 REPLIES: dict[str, Any] = {
     "token": None,
@@ -64,7 +65,7 @@ async def weather(storm: list[tuple[float, list[str], int, int, float]], revoked
             await call(task, onbe, callers, cancelled, patience)
         if revoked:
             onbe.down = REPLIES["revoked"]
-            world.clock.advance(26)
+            world.clock.advance(BACKOFF_MOST + 1)  # a refusal of before is told until its pause is over
             for _ in range(2):
                 result = await asyncio.gather(task.access_token(), return_exceptions=True)
                 assert isinstance(result[0], Over)
