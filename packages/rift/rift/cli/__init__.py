@@ -68,6 +68,6 @@ def told() -> Iterator[None]:
     except Exception as error:
         if logging.getLogger().isEnabledFor(logging.INFO):
             raise
-        known = " ".join(str(error).split()) or "no more is known"
+        known = for_logs(" ".join(str(error).split())) or "no more is known"
         print(f"rift: a fault: {type(error).__name__}: {known}. `rift -v ...` tells where.", file=sys.stderr)
         sys.exit(1)

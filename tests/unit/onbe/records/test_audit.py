@@ -171,11 +171,13 @@ async def test_a_record_is_proved_to_whoever_has_nothing_else(house: House) -> N
         await house.record()
     early = await get(house, "/audit/records/3/proof")
     assert (early.status_code, early.headers["retry-after"]) == (409, "60")
+    assert early.json()["type"] == "urn:onbe:refusal:record_unsealed"
     await jobs.seal(house.deps)
     proof = parse(json.dumps(await told(house, "/audit/records/3/proof")))
     assert proof.problem() is None
     assert json.loads(proof.entry)["seq"] == 3
-    assert (await get(house, "/audit/records/99/proof")).status_code == 404
+    none = await get(house, "/audit/records/99/proof")
+    assert (none.status_code, none.json()["type"]) == (404, "urn:onbe:refusal:record_unknown")
 
 
 async def test_the_proof_of_an_archived_record_is_in_its_months_file(house: House, tmp_path: Path) -> None:
@@ -187,6 +189,7 @@ async def test_the_proof_of_an_archived_record_is_in_its_months_file(house: Hous
     async with Database(in_schema(house.owner)) as owner:
         await actions.archive(house.deps, owner, "2026-01", tmp_path, drop=True, tell=lambda step: None)
     gone = await get(house, "/audit/records/2/proof")
+    assert gone.json()["type"] == "urn:onbe:refusal:record_archived"
     assert (gone.status_code, gone.json()["detail"]) == (
         410, "Record 2 went to the archive of 2026-01; that file proves it.",
     )  # fmt: skip
