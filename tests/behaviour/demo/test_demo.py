@@ -206,7 +206,8 @@ def test_a_server_that_stops_on_the_way_ends_it_with_1_and_the_mend(system: Syst
     )
     assert played.status == 1, played.output
     assert failed_step(played)
-    assert "`rift up` serves; `rift doctor` checks" in played.output
+    # A command that was waited for is answered with what there is when the server stops; any other call meets nobody.
+    assert "`rift up` serves; `rift doctor` checks" in played.output or "has not finished" in played.output
     assert "could not be closed" in played.output
     assert "Traceback" not in played.output
     assert living_tokens(system.data) == []

@@ -44,10 +44,15 @@ class Unfailing(io.TextIOBase):
     lines are taken again.
     """
 
-    def __init__(self, within: TextIO) -> None:
-        self._within = within
+    def __init__(self, within: TextIO | None = None) -> None:
+        self._given = within
         self._begun = ""
         self._lost = 0
+
+    @property
+    def _within(self) -> TextIO:
+        """What was given, else the process's stderr of this moment: one that was put in its place may be gone again."""
+        return sys.stderr if self._given is None else self._given
 
     def write(self, text: str) -> int:
         """Write it, once it is a whole line."""
@@ -84,7 +89,7 @@ def configure(form: Format, level: Level, scrub: Scrub = str, stream: TextIO | N
     bodies and headers.
     """
     people = form == "console" or (form == "auto" and (stream or sys.stderr).isatty())
-    out = cast("TextIO", Unfailing(sys.stderr if stream is None else stream))
+    out = cast("TextIO", Unfailing(stream))
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
