@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 from tests.wire.serving import served
 
+from keel.ending import end
 from keel.refusal import Refusal
 from keel.testing.plugin import FreshDatabase
 from rift import app, serving
@@ -62,8 +63,7 @@ async def whole_rift(database: FreshDatabase, data: Path) -> AsyncIterator[Whole
         try:
             yield Whole(f"{where}/mcp", await _someone(deps), deps, boxes, forge)
         finally:
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+            await end(working)
             for box in await boxes.inventory():
                 await boxes.destroy(box)
 

@@ -7,17 +7,26 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
+AGAIN_SECONDS = 1.0
+"""After so long, what was cancelled and has not ended is cancelled once more."""
+
 
 async def end(task: asyncio.Task[None] | None) -> None:
-    """Cancel it, and raise what it died of by itself."""
+    """Cancel it until it has ended, and raise what it died of by itself.
+
+    Once may not be enough: before Python 3.12 `asyncio.wait_for`, which the database's driver stands on, loses a
+    cancellation that comes in the moment in which what it waits for is there.
+    """
     if task is None:
         return
     if task.done():
         task.result()
         return
-    task.cancel()
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=AGAIN_SECONDS)
     with suppress(asyncio.CancelledError):
-        await task
+        task.result()
 
 
 def on_signals(stop: Callable[[], None]) -> None:
