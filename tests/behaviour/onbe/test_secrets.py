@@ -46,7 +46,7 @@ async def leak(world: World, place: str, secret: str, answers: list[tuple[str, s
         try:
             raise ValueError(part)
         except ValueError:
-            (structlog.get_logger() if "our" in place else logging.getLogger("uvicorn")).exception("failed")
+            (structlog.get_logger() if "our" in place else logging.getLogger("asyncio")).exception("failed")
     elif place == "a row":
         await world.sql("INSERT INTO strangers VALUES (%(part)s, now(), 1)", part=part)
     elif answers is not None:

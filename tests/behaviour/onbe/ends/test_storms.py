@@ -84,7 +84,7 @@ async def test_a_storm_of_everything_deadlocks_nowhere_and_leaves_nothing_open_t
     await nothing_acts_after_its_end(place)
     seen = Counter(storm.done)
     assert seen["exchange 200"] > 10
-    assert seen["delegation 200"] > 1
+    assert seen["delegation 200"] > 0
 
 
 class Storm:
