@@ -40,6 +40,7 @@ class Network:
         if os.geteuid() == 0:
             raise NoJail("an open network is made by an agent with a user of its own, not by root")
         self._config = config
+        self._init = init
         self._path = f"/proc/{init}/ns/net"
         self._net = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._user = fcntl.ioctl(self._net, _NS_GET_USERNS)  # who rules it: not the jail's own, which is one further in
@@ -47,6 +48,7 @@ class Network:
 
     def open(self) -> None:
         """Returns once the filter holds and packets flow. Raises NoJail with what nft or pasta said."""
+        mapped(self._init)
         self._filter()
         first: list[str] = []
         settled = _thread.allocate_lock()
@@ -149,6 +151,21 @@ class Network:
                 os.kill(pid, signal.SIGKILL)
                 return _shown(text) or "it said nothing"
         return ""
+
+
+def mapped(init: int, patience: float = PATIENCE) -> None:
+    """Returns once the users of the jail's namespace are known there. Raises NoJail after `patience` seconds.
+
+    bwrap says which process is the jail's first as soon as there is one, and that writes the maps a moment later. Who
+    enters before is nobody there, and loses every right over the network when it becomes another program.
+    """
+    end = time.monotonic() + patience
+    while not (_read(f"/proc/{init}/uid_map") and _read(f"/proc/{init}/gid_map")):
+        if not os.path.exists(f"/proc/{init}/ns/net"):
+            raise NoJail("the jail ended before its network was made")
+        if time.monotonic() > end:
+            raise NoJail("bwrap did not say in time who is who in the jail")
+        time.sleep(0.001)
 
 
 def arguments(config: Config, pidfile: str, user: str, net: str) -> list[str]:
