@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from keel.commanding import told, verbosely
 from keel.telemetry import logs
 from onbe.cli import agents, audit, conformance, demo, keys, system
 from onbe.secrecy import for_logs
-
-LEVEL = "Onbe__Log__Level"
 
 app = typer.Typer(
     name="onbe",
@@ -41,10 +35,8 @@ def everywhere(
     ] = False,
 ) -> None:
     """An authority for agents: short tokens for one task of one person, renewed by a task grant."""
-    if verbose:  # the setting, in another word: what this process starts reads it too
-        for name in [name for name in os.environ if name.lower() == LEVEL.lower()]:
-            del os.environ[name]
-        os.environ[LEVEL] = "info"
+    if verbose:
+        verbosely("Onbe")
     set_up_logs(verbose=verbose)
 
 
@@ -55,18 +47,5 @@ def set_up_logs(*, verbose: bool) -> None:
 
 def main() -> None:
     """The entry point of `onbe`."""
-    with told():
+    with told("onbe", for_logs):
         app()
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """A program of ours, whose faults are one sentence on stderr and exit 1, unless -v asks for all of it."""
-    try:
-        yield
-    except Exception as error:
-        if logging.getLogger().isEnabledFor(logging.INFO):
-            raise
-        known = for_logs(" ".join(str(error).split())) or "no more is known"
-        print(f"onbe: a fault: {type(error).__name__}: {known}. `onbe -v ...` tells where.", file=sys.stderr)
-        sys.exit(1)

@@ -11,8 +11,10 @@ from typing import Any
 
 import typer
 
-from onbe.cli import running, set_up_logs, told
+from keel.commanding import told
+from onbe.cli import running, set_up_logs
 from onbe.cli.place import Place, loop
+from onbe.secrecy import for_logs
 from onbe.settings import OnbeSettings
 
 BOOT = "from keel.dropping import boot; boot('Onbe', 'onbe.cli.child')"
@@ -30,7 +32,7 @@ def main(descriptor: int, data: str) -> None:
     set_up_logs(verbose=job["verbose"])
     place = Place(Path(data), OnbeSettings.model_validate(job["settings"]))
     sockets = [socket.socket(fileno=number) for number in job["sockets"]]
-    with told():
+    with told("onbe", for_logs):
         try:
             sys.exit(loop(running.attend(place, sockets, job["ready"])))
         except typer.Exit as done:  # a sentence was said

@@ -5,9 +5,7 @@ What each needs is imported when it runs, so that `onbe --help` is quick.
 
 from __future__ import annotations
 
-import json
 import signal
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -67,19 +65,14 @@ def doctor(data: DataOption = None, development: DevelopmentOption = False, as_j
 
     Example: onbe doctor
     """
+    from keel.commanding import checks_told
     from onbe.cli.checks import examine
 
     place = find(data, development=development)
     if (place.running() or {}).get("development"):
         place = find(data, development=True)
     found = loop(examine(place))
-    if as_json:
-        print(json.dumps([one._asdict() for one in found], indent=2))
-    else:
-        for one in found:
-            print(f"{'ok  ' if one.ok else 'NO  '} {one.name}: {one.sentence}")
-            if one.mend:
-                print(f"       mend: {one.mend}")
+    print(checks_told(found, as_json=as_json))
     raise typer.Exit(0 if all(one.ok for one in found) else 1)
 
 
@@ -91,13 +84,7 @@ def settings(as_json: JsonOption = False) -> None:
 
     Example: onbe settings --json
     """
-    from keel.settings import table
+    from keel.commanding import settings_told
     from onbe.settings import OnbeSettings
 
-    rows = table(OnbeSettings)
-    if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
-        return
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        print(f"{row.name:<{width}}  {row.default:<10}  {row.what}")
+    print(settings_told(OnbeSettings, as_json=as_json))

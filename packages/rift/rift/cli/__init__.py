@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from keel.commanding import told, verbosely
 from keel.telemetry import logs
 from rift.cli import audit, people, repos, system
 from rift.secrecy import for_logs
-
-LEVEL = "Rift__Log__Level"
 
 app = typer.Typer(
     name="rift",
@@ -42,10 +36,8 @@ def everywhere(
     ] = False,
 ) -> None:
     """Disposable boxes for coding agents, grouped into leased tasks, over MCP."""
-    if verbose:  # the setting, in another word: what this process starts reads it too
-        for name in [name for name in os.environ if name.lower() == LEVEL.lower()]:
-            del os.environ[name]
-        os.environ[LEVEL] = "info"
+    if verbose:
+        verbosely("Rift")
     set_up_logs(verbose=verbose)
 
 
@@ -56,18 +48,5 @@ def set_up_logs(*, verbose: bool) -> None:
 
 def main() -> None:
     """The entry point of `rift`."""
-    with told():
+    with told("rift", for_logs):
         app()
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """A program of ours, whose faults are one sentence on stderr and exit 1, unless -v asks for all of it."""
-    try:
-        yield
-    except Exception as error:
-        if logging.getLogger().isEnabledFor(logging.INFO):
-            raise
-        known = for_logs(" ".join(str(error).split())) or "no more is known"
-        print(f"rift: a fault: {type(error).__name__}: {known}. `rift -v ...` tells where.", file=sys.stderr)
-        sys.exit(1)

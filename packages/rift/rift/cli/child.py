@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from keel.commanding import told
 from rift import app
-from rift.cli import conduct, set_up_logs, told
+from rift.cli import conduct, set_up_logs
 from rift.cli.place import Place, loop, note
 from rift.drivers.boxes.protocol import DriverError
 from rift.drivers.line import Line, connect, receive
+from rift.secrecy import for_logs
 from rift.settings import RiftSettings
 
 BOOT = "from rift.keeper.drop import boot; boot()"
@@ -29,7 +31,7 @@ def main(descriptor: int, command: str) -> None:
     if job is None:  # it could not start the database, and has said so
         sys.exit(1)
     set_up_logs(verbose=job["verbose"])
-    with told():
+    with told("rift", for_logs):
         loop(_serve(line, job))
 
 

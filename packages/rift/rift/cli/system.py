@@ -5,8 +5,6 @@ What each needs is imported when it runs, so that `rift --help` is quick.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -118,6 +116,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: rift doctor
     """
+    from keel.commanding import checks_told
     from rift import app
     from rift.cli.counting import Finding, count
     from rift.cli.whom import check_server
@@ -128,13 +127,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     checks: list[Check | Finding] = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
     checks += loop(count(place))
     checks = [check._replace(mend=check.mend and place.mending(check.mend)) for check in checks]
-    if as_json:
-        print(json.dumps([check._asdict() for check in checks], indent=2))
-    else:
-        for check in checks:
-            print(f"{'ok  ' if check.ok else 'NO  '} {check.name}: {check.sentence}")
-            if check.mend:
-                print(f"       {'better' if check.ok else 'mend'}: {check.mend}")
+    print(checks_told(checks, as_json=as_json))
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
 
 
@@ -146,16 +139,10 @@ def settings(as_json: JsonOption = False) -> None:
 
     Example: rift settings --json
     """
-    from keel.settings import table
+    from keel.commanding import settings_told
     from rift.settings import RiftSettings
 
-    rows = table(RiftSettings)
-    if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
-        return
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        print(f"{row.name:<{width}}  {row.default:<10}  {row.what}")
+    print(settings_told(RiftSettings, as_json=as_json))
 
 
 def demo(data: DataOption = None, repo: RepoOption = None, ref: RefOption = None) -> None:
