@@ -13,6 +13,7 @@ from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
 from rift.hosts.model import Shortage
 from rift.limits import refusals as limits
+from rift.mail import refusals as mail
 from rift.names import COMMAND_BYTES
 from rift.people import refusals as people
 from rift.people.model import Membership
@@ -24,6 +25,7 @@ from rift.tasks.model import Task
 from rift.wire import refusals as wire
 from rift.wire.mcp.arguments import read_arguments
 from rift.wire.mcp.tools import bash
+from rift.wire.web import refusals as web
 
 NOW = datetime(2026, 11, 30, 16, 20, tzinfo=UTC)
 VM = "b-6cc502538eaee2f589cae12f"
@@ -108,6 +110,14 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
         Ask("the person who runs this Rift", "the request id finds the failure in its log"),
         request="r-0c1d2e3f4a5b",
     ),
+    # Accounts and pages
+    "disabled": lambda: people.disabled("ada@example.com"),
+    "link_over": mail.link_over,
+    "foreign_form": web.foreign_form,
+    "form_too_large": lambda: web.form_too_large(256),
+    "bad_form": web.bad_form,
+    "too_often": lambda: web.too_often(12),
+    "no_such_page": web.no_such_page,
     # The command line
     "bad_email": lambda: people.bad_email("ada@"),
     "user_exists": lambda: people.user_exists("ada@example.com"),
@@ -133,6 +143,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "commands": ("nul_byte", "offset_past_end"),
     "repositories": ("no_such_repository", "no_such_org"),
     "any": ("bad_arguments", "internal_error"),
+    "accounts": ("disabled", "no_such_page"),
     "terminal": ("bad_email", "nothing_sealed"),
 }
 """The page's parts: the first and the last code of each, in the order above."""

@@ -17,6 +17,12 @@ AGENT = "rift-agent"
 TASK_PREFIX = "task_"
 BOX_PREFIX = "b-"
 BEARER_PREFIX = "rift_"
+REFRESH_PREFIX = "riftr_"
+"""What a refresh token begins with: it is no bearer token."""
+SESSION_PREFIX = "rifts_"
+"""What the secret of a signed-in browser begins with."""
+LINK_PREFIX = "riftl_"
+"""What the secret of a one-time sign-in link begins with."""
 
 TOUCH_EVERY = timedelta(minutes=1)
 """The activity clock moves at most this often (contract: Tasks, The clocks)."""

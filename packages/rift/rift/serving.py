@@ -11,7 +11,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from importlib.metadata import version
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -28,15 +27,17 @@ from rift.people import actions as people
 from rift.telemetry import telling
 from rift.wire.agent.routes import routes as agent_routes
 from rift.wire.health import health_routes
+from rift.wire.hosts import hosts_of
 from rift.wire.mcp.guard import Guard, mcp_routes, too_many
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.server import McpServer
 from rift.wire.mcp.tools import TOOLS
 from rift.wire.observed import observed, on_fault
+from rift.wire.web.site import web_routes
 
 
 def web(deps: Deps) -> ASGIApp:
-    """The HTTP side: `/mcp` behind its guard, the agents' door, health, and where a client learns of the guard."""
+    """The HTTP side: `/mcp` behind its guard, the agents' door, health, where a client learns of the guard, pages."""
     public = address(deps.settings)
     mcp = McpServer(
         Registry(TOOLS),
@@ -50,7 +51,7 @@ def web(deps: Deps) -> ASGIApp:
         mcp,
         authenticate=lambda token: people.authenticate(deps, token),
         metadata_url=f"{public}/.well-known/oauth-protected-resource/mcp",
-        hosts=[*deps.settings.server.hosts, urlsplit(public).netloc, urlsplit(public).hostname or ""],
+        hosts=hosts_of(deps.settings, public),
         calls_per_token=deps.settings.server.calls_per_token,
     )
 
@@ -71,6 +72,7 @@ def web(deps: Deps) -> ASGIApp:
             *health_routes(deps),
             Route("/.well-known/oauth-protected-resource", metadata),
             Route("/.well-known/oauth-protected-resource/mcp", metadata),
+            *web_routes(deps, public),
         ],
         lifespan=lifespan,
     )

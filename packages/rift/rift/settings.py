@@ -23,12 +23,15 @@ __all__ = [
     "CommandSettings",
     "DatabaseSettings",
     "LogSettings",
+    "MailSettings",
     "OnbeSettings",
     "RepoSettings",
     "RiftSettings",
     "ServerSettings",
+    "SignInSettings",
     "TaskSettings",
     "TelemetrySettings",
+    "TokenSettings",
 ]
 
 NO_TIME = timedelta(0)
@@ -60,6 +63,14 @@ def _collector(value: str) -> str:
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
         raise ValueError("the address of a collector, as http://127.0.0.1:4318")
     return value.strip()
+
+
+def _issuer(value: str) -> str:
+    url = urlsplit(value.strip())
+    plain = url.scheme == "http" and url.hostname is not None and is_loopback(url.hostname)
+    if not url.hostname or not (url.scheme == "https" or plain) or url.query or url.fragment or url.username:
+        raise ValueError("the address of an OpenID provider, https unless it is this machine")
+    return value.strip().rstrip("/")
 
 
 def _secret(value: str) -> str:
@@ -96,6 +107,64 @@ class ServerSettings(Section):
     )
     calls_per_token: int = Field(
         default=2500, ge=1, description="The most calls of one token that are being answered at once."
+    )
+    trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
+        default=(), description="Networks whose X-Forwarded-For is believed, such as 10.0.0.0/8."
+    )
+
+
+class MailSettings(Section):
+    host: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The SMTP server; without one, letters wait on the admin's Mailbox page.",
+    )
+    port: int = Field(default=587, ge=1, le=65535, description="The SMTP server's port.")
+    security: Literal["starttls", "tls", "none"] = Field(
+        default="starttls", description="How the way to it is kept: `starttls`, `tls` from the first byte, or `none`."
+    )
+    user: str | None = Field(default=None, min_length=1, description="The name to sign in with there; none without.")
+    password: str | None = Field(default=None, repr=False, min_length=1, description="The password that goes with it.")
+    sender: str = Field(
+        default="rift@localhost.localdomain", min_length=3, description="The address that letters come from."
+    )
+
+
+class SignInSettings(Section):
+    link_for: Duration = Field(
+        default=timedelta(minutes=15), gt=NO_TIME, description="How long a one-time sign-in link is good."
+    )
+    invitation_for: Duration = Field(
+        default=timedelta(days=14),
+        gt=NO_TIME,
+        description="How long an invitation is open, and the link in its letter.",
+    )
+    session_for: Duration = Field(
+        default=timedelta(days=30), gt=NO_TIME, description="How long a browser stays signed in at most."
+    )
+    session_quiet: Duration = Field(
+        default=timedelta(days=7), gt=NO_TIME, description="How long a browser that is not used stays signed in."
+    )
+    oidc_issuer: Annotated[str, AfterValidator(_issuer)] | None = Field(
+        default=None, description="The OpenID provider for single sign-on, as https://id.example.com/realms/main."
+    )
+    oidc_client: str | None = Field(default=None, min_length=1, description="Rift's client id at that provider.")
+    oidc_secret: str | None = Field(
+        default=None, min_length=1, repr=False, description="Rift's client secret at that provider."
+    )
+    oidc_name: str = Field(default="single sign-on", min_length=1, description="What its button on the page says.")
+    oidc_domains: Words = Field(
+        default=(),
+        description="Mail domains whose people, signed in there, get an account by that; without any, the invited do.",
+    )
+
+
+class TokenSettings(Section):
+    access_for: Duration = Field(
+        default=timedelta(hours=1), gt=NO_TIME, description="How long an access token of a client is good."
+    )
+    refresh_for: Duration = Field(
+        default=timedelta(days=30), gt=NO_TIME, description="How long a client that is not used stays signed in."
     )
 
 
@@ -233,6 +302,9 @@ class RiftSettings(Settings):
     boxes: BoxSettings = BoxSettings()
     commands: CommandSettings = CommandSettings()
     repos: RepoSettings = RepoSettings()
+    mail: MailSettings = MailSettings()
+    sign_in: SignInSettings = SignInSettings()
+    tokens: TokenSettings = TokenSettings()
     audit: AuditSettings = AuditSettings()
     onbe: OnbeSettings = OnbeSettings()
     log: LogSettings = LogSettings()
@@ -245,3 +317,7 @@ class RiftSettings(Settings):
             yield "Rift:Tasks:QuietLease should be at most Rift:Tasks:QuietClose: a closed task has no holder"
         if self.boxes.park_after > self.tasks.quiet_close:
             yield "Rift:Boxes:ParkAfter should be at most Rift:Tasks:QuietClose: a closed task has no boxes to park"
+        if self.sign_in.oidc_issuer and not self.sign_in.oidc_client:
+            yield "Rift:SignIn:OidcIssuer needs Rift:SignIn:OidcClient: the id that Rift is known by there"
+        if self.mail.password and not self.mail.user:
+            yield "Rift:Mail:Password goes with Rift:Mail:User"

@@ -40,6 +40,7 @@ OTHER = "https://example.org/other/app.git"
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 SERVER = "tests/wire/mcp/test_server.py"
+DOOR = "tests/wire/web/test_door.py"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -51,6 +52,13 @@ ELSEWHERE = {
         "tests/wire/mcp/test_many_waiting.py",
         "test_a_call_that_finds_no_connection_in_time_did_nothing_and_says_when_to_come_back",
     ),
+    "disabled": (DOOR, "test_who_was_put_out_has_no_page_and_no_link"),
+    "link_over": (DOOR, "test_a_link_that_is_too_old_signs_nobody_in"),
+    "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
+    "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
+    "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
+    "too_often": (DOOR, "test_one_source_sends_so_many_forms_a_minute_and_no_more"),
+    "no_such_page": (DOOR, "test_a_page_that_is_not_for_everybody_is_not_there"),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""

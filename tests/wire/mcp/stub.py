@@ -18,6 +18,7 @@ from keel.refusal import YOUR_HANDLE, Refusal
 from rift.audit import Act
 from rift.deps import Deps
 from rift.people.model import Caller
+from rift.wire.hosts import Hosts
 from rift.wire.mcp import schemas
 from rift.wire.mcp.guard import Guard, mcp_routes
 from rift.wire.mcp.registry import Registry
@@ -139,7 +140,7 @@ async def stub_server(*, tick: float = 5.0, body_bytes: int = 12 * 1024 * 1024, 
         server,
         authenticate=authenticate,
         metadata_url="https://rift.example/.well-known/oauth-protected-resource/mcp",
-        hosts=["rift.example"],
+        hosts=Hosts(["rift.example"]),
         body_bytes=body_bytes,
         **guarded,
     )

@@ -58,6 +58,25 @@ def list_users(data: DataOption = None, as_json: JsonOption = False) -> None:
         print(f"{user.email}{'  (admin)' if user.admin else ''}")
 
 
+@users.command("link")
+def link(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")], data: DataOption = None
+) -> None:
+    """Print a one-time sign-in link.
+
+    Whoever opens it is signed in as that person: it works once, and for a quarter of an hour.
+
+    Example: rift user link ada@example.com
+    """
+    from rift.app import address
+    from rift.mail import actions
+
+    secret = said(with_system(data, lambda deps: actions.link_for(deps, email)))
+    place = find(data)
+    running = place.running()
+    print(f"{running['url'] if running else address(place.settings)}/sign-in/link/{secret}")
+
+
 @tokens.command("new")
 def new_token(
     user: Annotated[str, typer.Option("--user", metavar="EMAIL", help="Whose token: their email address.")],

@@ -26,11 +26,13 @@ class Caller:
     """The token's id (never its secret)."""
     client: str
     """The name the client declared when it was authorized."""
+    how: Literal["mcp", "web"] = "mcp"
+    """`web`: the person themselves, signed in with a browser; `token` is then their session's id."""
 
     @property
     def label(self) -> str:
         """What a task shows as its holder: `mcp:` and the client's name (contract: Tasks, The holder)."""
-        return f"mcp:{self.client}"
+        return "web" if self.how == "web" else f"mcp:{self.client}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class User:
     admin: bool
     """Whether they are the platform admin."""
     created_at: datetime
+    disabled_at: datetime | None = None
+    """Since when a platform admin has put them out: no token, session or link of theirs is good."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ _NO_ADMIN = kind("no_admin", "This Rift has no platform admin yet, so there is n
 _BAD_CLIENT = kind("bad_client", "A client's name needs at least one printable character.")
 _NO_SUCH_TOKEN = kind("no_such_token", "There is no token {token}.")
 _NO_SUCH_ORG = kind("no_such_org", "You are in no organization called {org}. The ones you can name: {known}.")
+_DISABLED = kind("disabled", "{email} was put out of this Rift: nothing is done for that account.")
 _NEEDS_ADMIN = kind("needs_admin", "Only an admin of {org} can do this, and you are a member of it.")
 
 
@@ -59,3 +60,8 @@ def no_such_org(org: str, known: Sequence[Membership]) -> Refusal:
 def needs_admin(org: str, ask: str) -> Refusal:
     """Members read, admins change. `ask` is the call to ask an admin for."""
     return _NEEDS_ADMIN(Ask(f"an admin of {org}", ask), org=org)
+
+
+def disabled(email: str) -> Refusal:
+    """A platform admin has put them out."""
+    return _DISABLED(Ask("the platform admin", f"`rift user enable {email}` lets them in again"), email=email)

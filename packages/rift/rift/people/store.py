@@ -121,7 +121,7 @@ async def authenticate(tx: Tx, sha256: bytes, used_before: datetime) -> tuple[Ca
         SELECT u.id, u.email, u.admin, t.id AS token, t.client, t.sha256,
                coalesce(t.used_at <= %(before)s, true) AS stale
         FROM tokens t JOIN users u ON u.id = t.user_id
-        WHERE t.sha256 = %(sha256)s AND t.revoked_at IS NULL
+        WHERE t.sha256 = %(sha256)s AND t.revoked_at IS NULL AND u.disabled_at IS NULL
         """,
         {"sha256": sha256, "before": used_before},
     )

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 from starlette.responses import Response
@@ -19,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keel.sizes import MIB
 from keel.telemetry import logs
 from rift.people.model import Caller
-from rift.settings import is_loopback
+from rift.wire.hosts import Hosts
 from rift.wire.mcp.budget import Budget
 
 CALLER_KEY = "rift.caller"
@@ -42,8 +41,8 @@ Authenticate = Callable[[str], Awaitable[Caller | None]]
 class Guard:
     """Checks Host, Origin, the bearer token, how many calls it has and the body's size, in this order, then lets it in.
 
-    `hosts` are the public names this server answers to, as `rift.example` (any port) or `rift.example:8443`;
-    loopback names are always answered. `metadata_url` is the protected-resource metadata document.
+    `hosts` are the names this server answers to; without any, those of loopback. `metadata_url` is the
+    protected-resource metadata document.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Guard:
         authenticate: Authenticate,
         metadata_url: str,
         scope: str = "rift",
-        hosts: Iterable[str] = (),
+        hosts: Hosts | None = None,
         body_bytes: int = BODY_BYTES,
         calls_per_token: int = CALLS_PER_TOKEN,
         budget: Budget | None = None,
@@ -62,7 +61,7 @@ class Guard:
         self._authenticate = authenticate
         self._metadata_url = metadata_url
         self._scope = scope
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = hosts or Hosts(())
         self._body_bytes = body_bytes
         self._calls_per_token = calls_per_token
         self._calls: Counter[str] = Counter()
@@ -113,27 +112,14 @@ class Guard:
     def _place(self, scope: Scope) -> Response | None:
         """Refuse a request for another host (a rebound name), or from a page that is not ours."""
         host = _header(scope, b"host")
-        if not host or not self._known(host):
+        if not host or not self._hosts.known(host):
             return error_response(
                 421, "This server does not answer to that Host: Rift:Server:Hosts lists those it has."
             )
         origin = _header(scope, b"origin")
-        if origin is not None:
-            scheme, _, place = origin.partition("://")
-            if scheme.lower() not in ("http", "https") or not self._known(place):
-                return error_response(403, "This server does not answer to that Origin.")
+        if origin is not None and not self._hosts.known_origin(origin):
+            return error_response(403, "This server does not answer to that Origin.")
         return None
-
-    def _known(self, host: str) -> bool:
-        host = host.lower()
-        try:
-            parts = urlsplit(f"//{host}")
-            name, _ = parts.hostname or "", parts.port
-        except ValueError:
-            return False
-        if parts.netloc != host or "@" in host or not name:
-            return False
-        return host in self._hosts or name in self._hosts or is_loopback(name)
 
     async def _caller(self, scope: Scope) -> Caller | None:
         scheme, _, token = (_header(scope, b"authorization") or "").partition(" ")

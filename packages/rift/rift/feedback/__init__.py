@@ -1,0 +1,1 @@
+"""Feedback that agents draft and people submit."""

@@ -1,0 +1,1 @@
+"""Letters that Rift sends, and the one-time links that they carry."""

@@ -1,0 +1,1 @@
+"""Where people are signed in with a browser, and how they did that."""

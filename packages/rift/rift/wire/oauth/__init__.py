@@ -1,0 +1,1 @@
+"""How an MCP client signs in by the address alone."""

@@ -1,0 +1,1 @@
+"""The pages that people look at: rendered here, good without JavaScript, nothing from another host."""

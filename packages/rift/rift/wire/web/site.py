@@ -1,0 +1,168 @@
+"""The pages' routes, and what a request goes through before its page answers: host, session, form, origin."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from keel.buckets import Buckets, Rate
+from keel.refusal import Refusal, Retry
+from keel.sizes import KIB
+from keel.web.sources import networks, source
+from rift.deps import Deps
+from rift.sessions import actions as sessions
+from rift.times import age, rfc3339
+from rift.wire.hosts import hosts_of
+from rift.wire.refusals import mend_text, refusal_problem
+from rift.wire.web import refusals
+from rift.wire.web.pages import boxes, sign_in
+from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
+
+STATIC = Path(__file__).parent / "static"
+BODY_BYTES = 256 * KIB
+OPEN_FORMS = Rate(30, 60.0)
+"""So many forms may one source send that is not signed in."""
+
+PAGES: tuple[Page, ...] = (*sign_in.PAGES, *boxes.PAGES)
+"""Every page there is."""
+
+
+def web_routes(deps: Deps, public: str) -> list[BaseRoute]:
+    """The routes of every page, and of what they are made with."""
+    site = Site(deps, public, hosts_of(deps.settings, public), templates())
+    door = Door(site)
+    routes: list[BaseRoute] = [door.route(page) for page in PAGES]
+    return [*routes, Mount("/static", StaticFiles(directory=STATIC))]
+
+
+def templates() -> Environment:
+    """The templates: whatever a person or a client has named is text in them, never markup."""
+    made = Environment(
+        loader=PackageLoader("rift.wire.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"age": age, "rfc3339": rfc3339, "mend": mend_text}
+    made.globals["static"] = static
+    return made
+
+
+@cache
+def static(name: str) -> str:
+    """The address of a static file, which changes with what is in it."""
+    return f"/static/{name}?v={hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
+
+
+class Door:
+    """What stands before every page."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._buckets = Buckets(OPEN_FORMS)
+        self._trusted = networks(site.deps.settings.server.trusted_proxies)
+
+    def route(self, page: Page) -> Route:
+        """The route of one page."""
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(page, request)
+
+        methods = [method for method, handler in (("GET", page.get), ("POST", page.post)) if handler]
+        return Route(page.path, answer, methods=methods)
+
+    async def _answer(self, page: Page, request: Request) -> Response:
+        site = self._site
+        if not site.hosts.known(request.headers.get("host", "")):
+            return PlainTextResponse("This server does not answer to that Host.", 421)
+        secret = request.cookies.get(site.cookie, "")
+        session = await sessions.visitor(site.deps, secret) if secret else None
+        visit = Visit(site, request, session, secret if session else "")
+        if request.method == "POST":
+            ready = await self._posted(page, visit)
+            if not isinstance(ready, Visit):
+                return self._refused(visit, ready) if isinstance(ready, Refusal) else ready
+            visit = ready
+        if session is None and not page.open:
+            return self._sign_in_first(request)
+        if page.admin and not (session and session.admin):
+            return self._refused(visit, refusals.no_such_page())
+        handler: Handler | None = page.post if request.method == "POST" else page.get
+        assert handler is not None  # the route knows its methods
+        said = await handler(visit)
+        return self._refused(visit, said) if isinstance(said, Refusal) else said
+
+    async def _posted(self, page: Page, visit: Visit) -> Visit | Refusal | Response:
+        """The visit with its form, if the form is from a page of ours and not too large."""
+        request = visit.request
+        if not self._ours(request):
+            return refusals.foreign_form()
+        if visit.session is None:
+            who = source(request.scope, self._trusted)
+            wait = self._buckets.take(who, self._site.deps.clock.monotonic()) if who is not None else 0.0
+            if wait > 0:
+                return refusals.too_often(math.ceil(wait))
+            if not page.open:
+                return self._sign_in_first(request)
+        try:
+            body = await _body(request)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        if body is None:
+            return refusals.form_too_large(BODY_BYTES // KIB)
+        is_json = request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+        try:
+            parsed = parse_json(body) if is_json else parse_form(body)
+        except ValueError:
+            return refusals.bad_form()
+        read = Visit(
+            visit.site, request, visit.session, visit.secret, {} if is_json else parsed, parsed if is_json else None
+        )
+        shown = request.headers.get("x-csrf-token", "") if is_json else read.said("csrf")
+        if visit.session is not None and not hmac.compare_digest(shown.encode(), visit.csrf.encode()):
+            return refusals.foreign_form()
+        return read
+
+    def _ours(self, request: Request) -> bool:
+        """Whether the browser says that a page of ours sent it; a program that is no browser says nothing."""
+        origin, fetched = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        return (origin is None or self._site.hosts.known_origin(origin)) and fetched in (None, "same-origin", "none")
+
+    def _sign_in_first(self, request: Request) -> Response:
+        back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        to = f"/sign-in?next={quote(back, safe='')}" if request.method == "GET" else "/sign-in"
+        return RedirectResponse(to, 303, headers=headers(self._site))
+
+    def _refused(self, visit: Visit, refusal: Refusal) -> Response:
+        status, _ = refusal_problem(refusal)
+        response = visit.render("refused.html", STATUS.get(refusal.code, status), refusal=refusal)
+        for mend in refusal.mends:
+            if isinstance(mend, Retry):
+                response.headers["Retry-After"] = str(math.ceil(mend.after))
+        return response
+
+
+STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_form": 400, "too_often": 429,
+          "disabled": 403, "needs_admin": 403, "link_over": 410}  # fmt: skip
+"""The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
+
+
+async def _body(request: Request) -> bytes | None:
+    """The whole body, or None of one that is too large. Raises ClientDisconnect."""
+    chunks: Sequence[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > BODY_BYTES:
+            return None
+        chunks = [*chunks, chunk]
+    return b"".join(chunks)

@@ -1,0 +1,171 @@
+"""One request for a page: who looks, what their form says, and what a page can answer with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from keel.refusal import Refusal
+from rift.audit import Act
+from rift.deps import Deps
+from rift.people.model import Caller
+from rift.sessions.model import Session
+from rift.wire.hosts import Hosts
+
+NOTICE = "rift_notice"
+"""The cookie that carries one sentence to the next page."""
+NOTICE_MOST = 1000
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+"""Nothing from other hosts, nothing inline, in nobody's frame, no form to anywhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every page has: the system, the public address without a slash at its end, the names, the templates."""
+
+    deps: Deps
+    public: str
+    hosts: Hosts
+    templates: Environment
+
+    @property
+    def secure(self) -> bool:
+        """Whether people come by https."""
+        return self.public.startswith("https:")
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie with the session's secret: where it can be, one that no other host can set."""
+        return "__Host-rift" if self.secure else "rift_session"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request for a page."""
+
+    site: Site
+    request: Request
+    session: Session | None
+    secret: str = field(default="", repr=False)
+    """The session's."""
+    form: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    json: Any = None
+    """What a script of ours sent in place of a form."""
+
+    @property
+    def deps(self) -> Deps:
+        """The system."""
+        return self.site.deps
+
+    @property
+    def caller(self) -> Caller:
+        """Who is signed in; only where the page is for those who are."""
+        if self.session is None:
+            raise RuntimeError("this page is open to anybody: there may be no caller")
+        return self.session.caller
+
+    def act(self, what: str, **arguments: object) -> Act:
+        """What the person does, for its record: `what` follows `web`, as `web remove member`."""
+        return Act(self.caller, f"web {what}", arguments, self.deps.clock.monotonic())
+
+    def said(self, name: str, otherwise: str = "") -> str:
+        """One field of the form, without the blanks around it."""
+        values = self.form.get(name, ())
+        return values[0].strip() if values else otherwise
+
+    @property
+    def csrf(self) -> str:
+        """What every form of this session carries, and no other site can know."""
+        return csrf_of(self.secret) if self.secret else ""
+
+    def render(self, template: str, status: int = 200, *, form_action: str = "", **facts: object) -> Response:
+        """A page. `form_action`: where else than here its form may lead (after a redirect), as `http://127.0.0.1:1`."""
+        notice = unquote(self.request.cookies.get(NOTICE, ""))[:NOTICE_MOST]
+        html = self.site.templates.get_template(template).render(
+            visit=self, viewer=self.session, csrf=self.csrf, notice=notice, path=self.request.url.path,
+            now=self.deps.clock.now(), **facts,
+        )  # fmt: skip
+        response = HTMLResponse(html, status, headers=headers(self.site, form_action))
+        if notice:
+            response.delete_cookie(NOTICE, path="/", secure=self.site.secure, httponly=True, samesite="lax")
+        return response
+
+    def go(self, path: str, notice: str = "") -> Response:
+        """On to another page of ours, which says `notice` once."""
+        response = RedirectResponse(path, 303, headers={"Cache-Control": "no-store"})
+        if notice:
+            response.set_cookie(
+                NOTICE, quote(notice[:NOTICE_MOST]), max_age=60, path="/", secure=self.site.secure, httponly=True,
+                samesite="lax",
+            )  # fmt: skip
+        return response
+
+
+Handler = Callable[[Visit], Awaitable[Response | Refusal]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A path and what answers there. A refusal becomes a page by itself.
+
+    `open`: to people who are not signed in, too; others are sent to sign in first, and back. `admin`: for the platform
+    admin alone; to everybody else it is not there. A form that is posted by somebody signed in carries `csrf`.
+    """
+
+    path: str
+    get: Handler | None = None
+    post: Handler | None = None
+    open: bool = False
+    admin: bool = False
+
+
+def csrf_of(secret: str) -> str:
+    """The token of a session's forms, from the session's secret: nothing of the secret can be read in it."""
+    made = hmac.new(secret.encode(), b"rift csrf", hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
+def headers(site: Site, form_action: str = "") -> dict[str, str]:
+    """What every page is sent with."""
+    told = {
+        "Content-Security-Policy": f"{POLICY} {form_action}".rstrip(),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+    if site.secure:
+        told["Strict-Transport-Security"] = "max-age=31536000"
+    return told
+
+
+def inside(path: str) -> str:
+    """The path if it leads to a page of ours, else the first page: nobody is sent elsewhere by what a link says."""
+    parts = urlsplit(path)
+    plain = path.startswith("/") and not path.startswith(("//", "/\\")) and "\\" not in path and path.isprintable()
+    return path if plain and path.isascii() and not parts.netloc and not parts.scheme else "/app"
+
+
+def parse_form(body: bytes) -> dict[str, list[str]]:
+    """The fields of a form. Raises ValueError on one that is none."""
+    return parse_qs(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=200)
+
+
+def parse_json(body: bytes) -> Any:
+    """What a script of ours sent. Raises ValueError on what is none."""
+    return json.loads(body)
