@@ -65,6 +65,28 @@ def _collector(value: str) -> str:
     return value.strip()
 
 
+HOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
+
+
+def _host_name(value: str) -> str:
+    if not HOST_NAME.fullmatch(value.strip()):
+        raise ValueError("the name of a host, as smtp.example.com")
+    return value.strip()
+
+
+def _domains(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(HOST_NAME.fullmatch(domain) for domain in value):
+        raise ValueError("mail domains such as example.com, separated by commas")
+    return tuple(domain.lower() for domain in value)
+
+
+def _mail_address(value: str) -> str:
+    local, _, domain = value.strip().partition("@")
+    if not re.fullmatch(r"[\w.+-]+", local, re.ASCII) or not HOST_NAME.fullmatch(domain):
+        raise ValueError("a mail address such as rift@example.com")
+    return value.strip()
+
+
 def _issuer(value: str) -> str:
     url = urlsplit(value.strip())
     plain = url.scheme == "http" and url.hostname is not None and is_loopback(url.hostname)
@@ -114,9 +136,8 @@ class ServerSettings(Section):
 
 
 class MailSettings(Section):
-    host: str | None = Field(
+    host: Annotated[str, AfterValidator(_host_name)] | None = Field(
         default=None,
-        min_length=1,
         description="The SMTP server; without one, letters wait on the admin's Mailbox page.",
     )
     port: int = Field(default=587, ge=1, le=65535, description="The SMTP server's port.")
@@ -125,8 +146,8 @@ class MailSettings(Section):
     )
     user: str | None = Field(default=None, min_length=1, description="The name to sign in with there; none without.")
     password: str | None = Field(default=None, repr=False, min_length=1, description="The password that goes with it.")
-    sender: str = Field(
-        default="rift@localhost.localdomain", min_length=3, description="The address that letters come from."
+    sender: Annotated[str, AfterValidator(_mail_address)] = Field(
+        default="rift@localhost.localdomain", description="The address that letters come from."
     )
 
 
@@ -153,7 +174,7 @@ class SignInSettings(Section):
         default=None, min_length=1, repr=False, description="Rift's client secret at that provider."
     )
     oidc_name: str = Field(default="single sign-on", min_length=1, description="What its button on the page says.")
-    oidc_domains: Words = Field(
+    oidc_domains: Annotated[Words, AfterValidator(_domains)] = Field(
         default=(),
         description="Mail domains whose people, signed in there, get an account by that; without any, the invited do.",
     )

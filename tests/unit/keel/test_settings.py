@@ -39,8 +39,17 @@ def test_every_error_is_told_at_once_and_in_the_colon_form() -> None:
     )
 
 
+ANY_TEXT = (
+    *("Rift:Server:Host", "Rift:Mail:User", "Rift:Mail:Password"),
+    *("Rift:SignIn:OidcClient", "Rift:SignIn:OidcSecret", "Rift:SignIn:OidcName"),
+)
+"""Another system's names and secrets: no text is wrong."""
+
+
 @pytest.mark.parametrize(
-    "row", [row for row in table(RiftSettings) if "Rift:Server:Host" not in row.name], ids=lambda row: row.name
+    "row",
+    [row for row in table(RiftSettings) if not row.name.startswith(ANY_TEXT)],
+    ids=lambda row: row.name,
 )
 def test_no_error_echoes_the_value_it_is_about(row: Row) -> None:
     name = row.name
