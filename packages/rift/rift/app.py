@@ -101,9 +101,7 @@ def local_config(settings: RiftSettings, data: Path) -> LocalConfig:
 
 def address(settings: RiftSettings) -> str:
     """The address that people and agents use."""
-    server = settings.server
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return server.public_url or f"http://{host}:{server.port}"
+    return settings.server.address
 
 
 async def work(deps: Deps) -> None:

@@ -134,6 +134,12 @@ class ServerSettings(Section):
         default=(), description="Networks whose X-Forwarded-For is believed, such as 10.0.0.0/8."
     )
 
+    @property
+    def address(self) -> str:
+        """The address that people and agents use, without a slash at its end."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
 
 class MailSettings(Section):
     host: Annotated[str, AfterValidator(_host_name)] | None = Field(
