@@ -32,6 +32,7 @@ from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.line import Line
 from rift.hosts import jobs as hosts
+from rift.mail import jobs as mail
 from rift.pools import jobs as pools
 from rift.records import jobs as records
 from rift.repos import jobs as repos
@@ -40,7 +41,7 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (repos, tasks, hosts, boxes, commands, pools, records)
+NOUNS = (mail, repos, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
 

@@ -1,19 +1,47 @@
-"""What is done with one-time links. What takes `deps` is one transaction; what takes `tx` is a part of another's."""
+"""What is done with letters and one-time links.
+
+What takes `deps` is one transaction; what takes `tx` is a part of another's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from keel.db import Tx
 from keel.ids import digest
+from keel.jobs import defer
 from keel.refusal import Refusal
-from rift.audit import SystemAct, audited
+from rift.audit import SystemAct, audited, note
 from rift.deps import Deps
 from rift.mail import refusals, store
-from rift.mail.model import Link
+from rift.mail.decide import AT_MOST, decide_facts
+from rift.mail.model import Kind, Letter, Link
 from rift.names import LINK_PREFIX
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
+
+
+async def post(tx: Tx, deps: Deps, kind: Kind, email: str, facts: Mapping[str, object]) -> None:
+    """Write a letter, which is sent once this transaction has committed.
+
+    `facts` are those of its kind (`model.SHAPES`), without a secret and without a link: that is minted when it is sent.
+    An address that got as many as it may (`decide.AT_MOST`) gets none, which the ledger alone tells.
+    """
+    decide_facts(kind, facts)
+    now = deps.clock.now()
+    if kind in AT_MOST:
+        most, within = AT_MOST[kind]
+        await store.hold_address(tx, email)
+        if await store.count_letters(tx, kind, email, now - within) >= most:
+            await note(
+                tx, deps, "mail post", task=None, box=None, outcome="too_many_letters",
+                arguments={"kind": kind, "to": email},
+            )  # fmt: skip
+            return
+    letter = Letter("let_" + deps.ids.short(12), kind, email, facts, now, now, 0, None, None)
+    await store.insert_letter(tx, letter)
+    await defer(tx, "mail.send", lock=f"letter:{letter.id}", letter=letter.id)
 
 
 async def mint(

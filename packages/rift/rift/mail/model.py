@@ -1,9 +1,48 @@
-"""A one-time link: who has it is the person of its address, once and for a short while."""
+"""A letter, by what it says; and a one-time link: who has it is the person of its address, once and for a short while.
+
+A letter is kept as its kind and its facts and never as its text, since the text may hold a link: that is minted at the
+moment when the letter is sent or shown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
+
+Kind = Literal["sign_in", "team_invitation", "account_invitation", "feedback", "trial"]
+"""Every kind of letter there is."""
+
+SHAPES: Mapping[Kind, Mapping[str, type]] = {
+    "sign_in": {"next": str},
+    "team_invitation": {"invitation": str, "team": str, "inviter": str, "role": str},
+    "account_invitation": {"invitation": str, "inviter": str},
+    "feedback": {"sender": str, "items": int, "path": str},
+    "trial": {},
+}
+"""The facts of each kind: exactly these, and none of them a secret. `next` and `path` are paths of our pages."""
+
+WITH_LINK: frozenset[Kind] = frozenset({"sign_in", "team_invitation", "account_invitation"})
+"""The kinds whose text holds a one-time link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A letter: what it says, to whom, and how far it has come."""
+
+    id: str
+    kind: Kind
+    email: str
+    facts: Mapping[str, object]
+    """As `SHAPES` has them."""
+    created_at: datetime
+    next_at: datetime | None
+    """When it is to be sent, for the first time or again; None once it was, or was given up."""
+    tries: int
+    failure: str | None
+    """Why the last try failed."""
+    sent_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

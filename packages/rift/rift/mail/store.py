@@ -4,8 +4,39 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from keel.db import Tx
-from rift.mail.model import Link
+from keel.db import Json, Tx
+from rift.mail.model import Kind, Letter, Link
+
+
+async def hold_address(tx: Tx, email: str) -> None:
+    """Have this transaction alone post letters to an address until it ends, so that they are counted right."""
+    await tx.run("SELECT pg_advisory_xact_lock(hashtextextended(lower(%(email)s), 12))", {"email": email})
+
+
+async def count_letters(tx: Tx, kind: Kind, email: str, since: datetime) -> int:
+    """How many letters of a kind were posted to an address since then."""
+    row = await tx.row(
+        """
+        SELECT count(*) AS count FROM letters
+        WHERE lower(email) = lower(%(email)s) AND kind = %(kind)s AND created_at > %(since)s
+        """,
+        {"kind": kind, "email": email, "since": since},
+    )
+    return int(row["count"]) if row else 0
+
+
+async def insert_letter(tx: Tx, letter: Letter) -> None:
+    """Add a letter that waits to be sent."""
+    await tx.run(
+        """
+        INSERT INTO letters (id, kind, email, facts, created_at, next_at)
+        VALUES (%(id)s, %(kind)s, %(email)s, %(facts)s, %(created_at)s, %(next_at)s)
+        """,
+        {
+            "id": letter.id, "kind": letter.kind, "email": letter.email, "facts": Json(dict(letter.facts)),
+            "created_at": letter.created_at, "next_at": letter.next_at,
+        },
+    )  # fmt: skip
 
 
 async def insert_link(tx: Tx, link: Link, sha256: bytes) -> None:
