@@ -26,6 +26,7 @@ from rift.times import age, rfc3339
 from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, refusal_problem
 from rift.wire.web import refusals
+from rift.wire.web.navigation import Menu
 from rift.wire.web.pages import boxes, sign_in
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
 
@@ -53,7 +54,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {"age": age, "rfc3339": rfc3339, "mend": mend_text}
-    made.globals["static"] = static
+    menu = Menu({page.path for page in PAGES})
+    made.globals |= {"static": static, "menu": menu.of, "open_menu": menu.open}
+    made.globals["ui"] = made.get_template("ui.html").module
     return made
 
 
