@@ -26,6 +26,7 @@ UV_NODE = ".venv/bin/uv pip install --require-hashes -r requirements/node.txt"
 TOOLS = {
     "node": (("node", "--version"), 22, UV_NODE),
     "npm": (("npm", "--version"), 10, UV_NODE),
+    "chromium": (("chromium", "--version"), 0, "apt-get install chromium"),
     "cc": (("cc", "-dumpversion"), 0, "apt-get install gcc"),
     "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
     "pasta": (("pasta", "--version"), 0, "apt-get install passt"),

@@ -22,7 +22,7 @@ from rift.people.model import Caller, User
 from rift.settings import RiftSettings
 
 
-async def _nobody(*_: object) -> tuple[int, dict[str, object]]:
+async def nobody(*_: object) -> tuple[int, dict[str, object]]:
     raise AssertionError("no box is started here")
 
 
@@ -37,7 +37,7 @@ async def house(
             ids=FakeIds("house"),
             db=db,
             signals=signals,
-            boxes=FakeBoxes(_nobody),
+            boxes=FakeBoxes(nobody),
             forge=forge or FakeForge(),
             settings=RiftSettings(),
             data=data,

@@ -1,0 +1,124 @@
+"""Every page, as people see it: narrow and wide, light and dark, empty and full, with scripts and without."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser
+from tests.browser.conftest import Window
+from tests.browser.site import Site
+from tests.browser.world import ADA, NEWCOMER
+
+from rift.wire.web.site import PAGES
+
+pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
+
+WIDTHS = (360, 768, 1440)
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+ELSEWHERE: dict[str, str] = {
+    "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
+    "/app": "leads to the boxes",
+}
+"""Pages that are not opened here by their path alone, and why."""
+
+
+def paths() -> list[str]:
+    """Every page that can be looked at."""
+    return [page.path for page in PAGES if page.get is not None and page.path not in ELSEWHERE and "{" not in page.path]
+
+
+def test_every_page_is_looked_at_here_or_said_where() -> None:
+    known = {page.path for page in PAGES if page.get is not None}
+    assert {path for path in known if "{" in path} <= set(ELSEWHERE), "say in ELSEWHERE which test opens it"
+    assert set(ELSEWHERE) <= known
+
+
+@pytest.mark.parametrize("who", [ADA, NEWCOMER, None], ids=["full", "empty", "nobody"])
+@pytest.mark.parametrize("path", paths())
+def test_a_page_is_good_at_every_width_in_both_themes(
+    chromium: Browser, site: Site, axe: str, pictures: Path, path: str, who: str | None
+) -> None:
+    page = next(page for page in PAGES if page.path == path)
+    if (who is None and not page.open) or (who == NEWCOMER and page.admin):
+        return
+    for theme in THEMES:
+        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
+            window = Window(context, site)
+            if who is not None:
+                window.sign_in(who)
+            for width in WIDTHS:
+                window.page.set_viewport_size({"width": width, "height": 800})
+                shown = window.open(path)
+                name = f"{re.sub(r'[^a-z0-9]+', '-', path.strip('/')) or 'home'}-{_who(who)}-{theme}-{width}.png"
+                shown.screenshot(path=pictures / name, full_page=True)
+                beyond = shown.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
+                assert beyond <= 0, f"{path} at {width} px is {beyond} px too wide"
+                assert _violations(shown, axe) == [], f"{path} at {width} px, {theme}"
+            assert window.wrong == []
+
+
+@pytest.mark.parametrize("path", paths())
+def test_a_page_says_the_same_without_scripts(chromium: Browser, site: Site, path: str) -> None:
+    page = next(page for page in PAGES if page.path == path)
+    told = []
+    for scripts in (True, False):
+        with chromium.new_context(java_script_enabled=scripts) as context:
+            window = Window(context, site)
+            if not page.open or path.startswith("/app"):
+                window.sign_in(ADA)
+            shown = window.open(path)
+            told.append(set(shown.locator("main").locator("h1, h2, h3, th, label, button").all_inner_texts()))
+            assert window.wrong == []
+    assert told[1] <= told[0]
+    assert len(told[1]) >= 1
+
+
+@pytest.mark.parametrize("path", paths())
+def test_a_page_can_be_walked_by_the_keyboard(chromium: Browser, site: Site, path: str) -> None:
+    page = next(page for page in PAGES if page.path == path)
+    with chromium.new_context(viewport={"width": 1440, "height": 900}) as context:
+        window = Window(context, site)
+        if not page.open or path.startswith("/app"):
+            window.sign_in(ADA)
+        shown = window.open(path)
+        wanted = shown.evaluate(f"{REACHABLE}.length")
+        met: set[int] = set()
+        for _ in range(wanted + 5):
+            shown.keyboard.press("Tab")
+            at = shown.evaluate(f"{REACHABLE}.indexOf(document.activeElement)")
+            if at < 0:
+                continue
+            if at not in met:
+                assert shown.evaluate(SEEN), f"what has the focus cannot be told: {shown.evaluate(OUTER)}"
+            met.add(at)
+        assert len(met) == wanted, f"{path}: {sorted(set(range(wanted)) - met)} of {wanted} were not reached"
+
+
+REACHABLE = """[...document.querySelectorAll(
+    'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]'
+)].filter(one => !one.disabled && one.checkVisibility({visibilityProperty: true})
+    && !(one.type === 'radio' && !one.checked))"""
+SEEN = """(() => {
+    const one = document.activeElement, box = one.getBoundingClientRect(), style = getComputedStyle(one);
+    const told = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none';
+    return told && box.width > 0 && box.height > 0 && box.bottom > 0 && box.right > 0;
+})()"""
+OUTER = "document.activeElement.outerHTML.slice(0, 200)"
+
+
+def _who(who: str | None) -> str:
+    return {ADA: "full", NEWCOMER: "empty"}.get(who or "", "nobody")
+
+
+def _violations(page: Any, axe: str) -> list[str]:
+    """What the checker finds, each with the place."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(f"{axe}; 0")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(done => done.violations)")
+    return [
+        f"{one['id']}: {one['help']} at {json.dumps([node['target'] for node in one['nodes']])[:600]}" for one in found
+    ]

@@ -1,0 +1,67 @@
+"""Who and what the pages show: a newcomer with nothing, and a person with everything, oddly named."""
+
+from __future__ import annotations
+
+from keel.db import Tx
+from keel.refusal import Refusal
+from rift.deps import Deps
+from rift.people import actions as people
+from rift.people.model import User
+
+ADA, GRACE, NEWCOMER = "ada@example.com", "grace@example.com", "newcomer@example.com"
+"""The platform admin who has everything; another person; who has just come."""
+LONG = "a-name-that-goes-on-and-on-without-any-place-to-break-" * 3
+MARKUP = "<script>alert('pwned')</script><img src=x onerror=alert(1)> & “quotes” \u202eright to left"
+
+REPOS = """
+    INSERT INTO repos (id, org, owner, name, url, synced_at, created_at)
+    SELECT 'repo_' || name, %(org)s, 'acme', name, 'https://example.org/acme/' || name || '.git', synced, %(now)s
+    FROM (VALUES ('app', %(now)s::timestamptz), ('web', NULL)) AS one (name, synced)
+"""
+HEADS = """
+    INSERT INTO heads (repo, ref, commit)
+    VALUES ('repo_app', 'main', repeat('5d8e2179', 5)), ('repo_app', %(long)s, repeat('a0b1c2d3', 5))
+"""
+WATCHES = """
+    INSERT INTO watches (repo, ref, warm, failure, failure_commit, failure_at, created_at) VALUES
+        ('repo_app', 'main', 2, NULL, NULL, NULL, %(now)s),
+        ('repo_app', %(long)s, 1, %(markup)s || repeat(E'\\nnot found: ' || %(long)s, 40), repeat('a0b1c2d3', 5),
+         %(now)s, %(now)s)
+"""
+TASKS = """
+    INSERT INTO tasks (id, owner, name, status, secret_sha256, holder, held_since, activity_at, created_at)
+    SELECT id, %(user)s, name, 'open', CASE WHEN holder IS NULL THEN NULL ELSE '\\x00'::bytea END, holder,
+           CASE WHEN holder IS NULL THEN NULL ELSE %(now)s END, %(now)s, %(now)s - interval '9 minutes'
+    FROM (VALUES ('task_aaaa2222', %(markup)s, 'mcp:Claude'), ('task_bbbb3333', %(long)s, NULL),
+                 ('task_cccc4444', 'fix the parser', %(markup)s)) AS one (id, name, holder)
+"""
+BOXES = """
+    INSERT INTO boxes (id, name, number, repo, ref, commit, task, state, failure, seen_at, used_at, created_at)
+    SELECT 'b-' || repeat(n::text, 24), 'app-main-' || n, n, 'repo_app', ref, repeat('5d8e2179', 5), 'task_aaaa2222',
+           state, failure, %(now)s, %(now)s, %(now)s
+    FROM (VALUES (1, 'main', 'running', NULL), (2, 'main', 'parked', NULL), (3, 'main', 'starting', NULL),
+                 (4, 'main', 'failed', %(markup)s), (5, %(long)s, 'running', NULL)) AS one (n, ref, state, failure)
+"""
+COMMANDS = """
+    INSERT INTO commands (box, n, kind, input, timeout, state, incarnation, created_at, claimed_at)
+    VALUES ('b-' || repeat('1', 24), 1, 'bash', %(markup)s, 600, 'claimed', 1, %(now)s, %(now)s)
+"""
+
+
+async def make_world(deps: Deps) -> None:
+    """Make all of it: people by the actions, by statements what only agents do."""
+    for email in (ADA, GRACE, NEWCOMER):
+        assert isinstance(await people.add_user(deps, email, email == ADA), User)
+    for client in ("Claude", MARKUP):
+        assert not isinstance(await people.new_token(deps, ADA, client), Refusal)
+    async with deps.db.tx() as tx:
+        await _fill(tx, deps)
+
+
+async def _fill(tx: Tx, deps: Deps) -> None:
+    user = await people.find(tx, ADA)
+    assert user is not None
+    (personal,) = await people.memberships(tx, user.id)
+    facts = {"user": user.id, "org": personal.org, "now": deps.clock.now(), "long": LONG, "markup": MARKUP}
+    for statement in (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS):
+        await tx.run(statement, facts)
