@@ -64,6 +64,10 @@ class Row:
 
     task: str | None = None
     box: str | None = None
+    org: str | None = None
+    """The organization (its id) that it is about: its admins read it, as they read what was done in its boxes."""
+    actor: str | None = None
+    """Who turned out to act (a user's id), where the act began with nobody known: the record is then theirs."""
     outcome: str = field(default="ok")
 
     def said(self, result: Result) -> Result:
@@ -85,13 +89,13 @@ async def audited(deps: Deps, act: Act | SystemAct) -> AsyncIterator[tuple[Tx, R
         async with deps.db.tx(act.actor) as tx:
             begun = True
             yield tx, row
-            await ledger.append(tx, _record(deps, act, row))
+            await _append(tx, deps, act, row)
     except Exception as error:
         if isinstance(error, Busy) and not begun:
             raise NotBegun from error  # nothing was decided, so there is nothing to record, and nowhere
         row.outcome = "error"
         async with deps.db.tx() as tx:
-            await ledger.append(tx, _record(deps, act, row))
+            await _append(tx, deps, act, row)
         raise
 
 
@@ -104,18 +108,26 @@ async def refuse(deps: Deps, act: Act | SystemAct, refusal: Refusal) -> Refusal:
 
 async def note(
     tx: Tx, deps: Deps, action: str, *, task: str | None, box: str | None, actor: str | None = None,
-    via: str = "upkeep", outcome: str = "ok", arguments: Mapping[str, object] | None = None,
+    via: str = "upkeep", outcome: str = "ok", arguments: Mapping[str, object] | None = None, org: str | None = None,
 ) -> None:  # fmt: skip
     """Record what happened without a call, in the transaction of whoever heard of it, or of the upkeep that does it."""
-    await ledger.append(
-        tx, ledger.Record(deps.clock.now(), actor, via, action, task, box, outcome, 0.0, arguments or {})
-    )  # fmt: skip
+    record = ledger.Record(deps.clock.now(), actor, via, action, task, box, outcome, 0.0, arguments or {})
+    await ledger.append(tx, record)
+    if org is not None:
+        await ledger.let_read(tx, record, org)
+
+
+async def _append(tx: Tx, deps: Deps, act: Act | SystemAct, row: Row) -> None:
+    record = _record(deps, act, row)
+    await ledger.append(tx, record)
+    if row.org is not None:
+        await ledger.let_read(tx, record, row.org)
 
 
 def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
     return ledger.Record(
         at=deps.clock.now(),
-        actor=act.actor,
+        actor=act.actor or row.actor,
         via=act.via,
         action=act.tool,
         task=row.task,

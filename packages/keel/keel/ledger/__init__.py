@@ -15,6 +15,6 @@ archive     a month to a file, recorded, and out of the ledger; archive_file wri
             is the SQL, archived the part of a check that is about archives
 """
 
-from keel.ledger.append import Record, append, append_all, have_months
+from keel.ledger.append import Record, append, append_all, have_months, let_read
 
-__all__ = ["Record", "append", "append_all", "have_months"]
+__all__ = ["Record", "append", "append_all", "have_months", "let_read"]

@@ -74,6 +74,20 @@ async def append_all(tx: Tx, records: Sequence[Record]) -> None:
     await tx.many(_APPEND, [_params(record) for record in records])
 
 
+async def let_read(tx: Tx, record: Record, reader: str) -> None:
+    """Note that `reader` may read the record that this transaction appended last.
+
+    For a product that keeps this, in `ledger_readers`; to note it twice changes nothing.
+    """
+    await tx.send(
+        """
+        INSERT INTO ledger_readers (reader, at, seq) VALUES (%(reader)s, %(at)s, currval('ledger_seq'))
+        ON CONFLICT DO NOTHING
+        """,
+        {"reader": reader, "at": record.at},
+    )
+
+
 _APPEND: Final = """
     WITH row AS (
         INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_us, arguments, text_sha256)

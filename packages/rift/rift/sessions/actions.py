@@ -39,6 +39,7 @@ async def use_link(deps: Deps, secret: str, agent: str) -> SignedIn | Refusal:
         user = await people.find(tx, link.email)
         if user is None:
             return row.said(people_refusals.no_such_user(link.email))
+        row.actor = user.id
         signed_in = await begin(tx, deps, user, "link", agent, link.next)
         return row.said(signed_in)
 

@@ -172,26 +172,39 @@ CREATE TABLE feedback (
 CREATE INDEX feedback_draft ON feedback (user_id, created_at) WHERE submitted_at IS NULL;
 CREATE INDEX feedback_inbox ON feedback (submitted_at) WHERE submitted_at IS NOT NULL;
 
--- Whose admins may read a record: that of a box is the organization's of its repository, whoever writes it ------------
-CREATE TABLE ledger_orgs (
-    org text NOT NULL,
+-- Who reads a record beside the one who acted: an organization's admins what was done in a box of its repositories, and
+-- a task's owner what was done to it by others, as by upkeep. A reader is an organization's id or a person's. The
+-- instant stands here too, so that a page is read in the ledger's own order and finds each record in its month.
+CREATE TABLE ledger_readers (
+    reader text NOT NULL,
+    at timestamptz NOT NULL,
     seq bigint NOT NULL,
-    PRIMARY KEY (org, seq)
+    PRIMARY KEY (reader, at, seq)
 );
-CREATE FUNCTION ledger_of_org() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION ledger_has_readers() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO ledger_orgs (org, seq)
-    SELECT r.org, NEW.seq FROM boxes b JOIN repos r ON r.id = b.repo WHERE b.id = NEW.box;
+    INSERT INTO ledger_readers (reader, at, seq)
+    SELECT r.org, NEW.at, NEW.seq FROM boxes b JOIN repos r ON r.id = b.repo WHERE b.id = NEW.box
+    UNION ALL
+    SELECT t.owner, NEW.at, NEW.seq FROM tasks t WHERE t.id = NEW.task AND t.owner IS DISTINCT FROM NEW.actor
+    ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
-CREATE TRIGGER ledger_of_org AFTER INSERT ON ledger FOR EACH ROW WHEN (NEW.box IS NOT NULL)
-    EXECUTE FUNCTION ledger_of_org();
-INSERT INTO ledger_orgs (org, seq)
-    SELECT r.org, l.seq FROM ledger l JOIN boxes b ON b.id = l.box JOIN repos r ON r.id = b.repo;
-CREATE TRIGGER ledger_no_change BEFORE UPDATE OR DELETE ON ledger_orgs
+CREATE TRIGGER ledger_has_readers AFTER INSERT ON ledger FOR EACH ROW
+    WHEN (NEW.box IS NOT NULL OR NEW.task IS NOT NULL) EXECUTE FUNCTION ledger_has_readers();
+INSERT INTO ledger_readers (reader, at, seq)
+    SELECT r.org, l.at, l.seq FROM ledger l JOIN boxes b ON b.id = l.box JOIN repos r ON r.id = b.repo
+    UNION ALL
+    SELECT t.owner, l.at, l.seq FROM ledger l JOIN tasks t ON t.id = l.task WHERE t.owner IS DISTINCT FROM l.actor;
+CREATE TRIGGER ledger_no_change BEFORE UPDATE OR DELETE ON ledger_readers
     FOR EACH ROW EXECUTE FUNCTION ledger_is_append_only();
+CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON ledger_readers
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_append_only();
+
+-- What the system and its operator did, which is of no person: a platform admin reads it.
+CREATE INDEX ledger_nobodys ON ledger (at, seq) WHERE actor IS NULL AND task IS NULL AND box IS NULL;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     invitations, waitlist, letters, links, sessions, passkeys, ceremonies, identities, clients, codes, access_tokens,
     refresh_tokens, feedback TO rift_runtime;
-GRANT SELECT, INSERT ON ledger_orgs TO rift_runtime;
+GRANT SELECT, INSERT ON ledger_readers TO rift_runtime;
