@@ -36,12 +36,13 @@ from rift.mail import jobs as mail
 from rift.pools import jobs as pools
 from rift.records import jobs as records
 from rift.repos import jobs as repos
+from rift.sessions import jobs as sessions
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, repos, tasks, hosts, boxes, commands, pools, records)
+NOUNS = (mail, sessions, repos, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
 

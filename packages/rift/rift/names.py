@@ -23,6 +23,10 @@ SESSION_PREFIX = "rifts_"
 """What the secret of a signed-in browser begins with."""
 LINK_PREFIX = "riftl_"
 """What the secret of a one-time sign-in link begins with."""
+CEREMONY_PREFIX = "riftw_"
+"""What the secret of something half done in a browser begins with: a passkey asked for, a way to another sign-in."""
+CEREMONY_FOR = timedelta(minutes=5)
+"""How long that may take."""
 
 TOUCH_EVERY = timedelta(minutes=1)
 """The activity clock moves at most this often (contract: Tasks, The clocks)."""

@@ -74,3 +74,8 @@ async def link_for(deps: Deps, email: str) -> str | Refusal:
         if user.disabled_at is not None:
             return row.said(people_refusals.disabled(user.email))
         return await mint(tx, deps, user.email)
+
+
+async def forget_links(tx: Tx, before: datetime) -> int:
+    """Delete the links that were over before an instant; how many that were."""
+    return await store.forget_links(tx, before)

@@ -74,3 +74,8 @@ async def use_link(tx: Tx, sha256: bytes, now: datetime) -> Link | None:
         """,
         {"sha256": sha256, "now": now},
     )
+
+
+async def forget_links(tx: Tx, before: datetime) -> int:
+    """Delete the links that were over before an instant; how many that were."""
+    return await tx.run("DELETE FROM links WHERE expires_at < %(before)s", {"before": before})

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from rift.people.model import Caller
 
 Method = Literal["link", "passkey", "sso"]
 """How somebody signed in: by a one-time link, by a passkey, at another sign-in."""
+
+
+Kind = Literal["passkey_new", "passkey", "sso"]
+"""What is half done in a browser: a new passkey, signing in by one, signing in elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +48,22 @@ class SignedIn:
     session: Session
     secret: str
     next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """The browser that somebody signs in with."""
+
+    agent: str
+    """What it says it is."""
+    had: str | None = None
+    """The id of the session that it has: signing in anew ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceremony:
+    """What a browser has begun, when it comes to end it: once, and in time."""
+
+    user: str | None
+    """The id of who began it, if they were signed in."""
+    facts: Mapping[str, Any]

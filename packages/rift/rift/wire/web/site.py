@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -27,7 +27,7 @@ from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, refusal_problem
 from rift.wire.web import refusals
 from rift.wire.web.navigation import Menu
-from rift.wire.web.pages import boxes, sign_in
+from rift.wire.web.pages import account, boxes, sign_in
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
 
 STATIC = Path(__file__).parent / "static"
@@ -35,7 +35,7 @@ BODY_BYTES = 256 * KIB
 OPEN_FORMS = Rate(30, 60.0)
 """So many forms may one source send that is not signed in."""
 
-PAGES: tuple[Page, ...] = (*sign_in.PAGES, *boxes.PAGES)
+PAGES: tuple[Page, ...] = (*sign_in.PAGES, *account.PAGES, *boxes.PAGES)
 """Every page there is."""
 
 
@@ -122,15 +122,13 @@ class Door:
             return Response(status_code=400)  # nobody reads it
         if body is None:
             return refusals.form_too_large(BODY_BYTES // KIB)
-        is_json = request.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+        json = is_json(request)
         try:
-            parsed = parse_json(body) if is_json else parse_form(body)
-        except ValueError:
+            parsed = parse_json(body) if json else parse_form(body)
+        except (ValueError, RecursionError):
             return refusals.bad_form()
-        read = Visit(
-            visit.site, request, visit.session, visit.secret, {} if is_json else parsed, parsed if is_json else None
-        )
-        shown = request.headers.get("x-csrf-token", "") if is_json else read.said("csrf")
+        read = Visit(visit.site, request, visit.session, visit.secret, {} if json else parsed, parsed if json else None)
+        shown = request.headers.get("x-csrf-token", "") if json else read.said("csrf")
         if visit.session is not None and not hmac.compare_digest(shown.encode(), visit.csrf.encode()):
             return refusals.foreign_form()
         return read
@@ -146,8 +144,13 @@ class Door:
         return RedirectResponse(to, 303, headers=headers(self._site))
 
     def _refused(self, visit: Visit, refusal: Refusal) -> Response:
-        status, _ = refusal_problem(refusal)
-        response = visit.render("refused.html", STATUS.get(refusal.code, status), refusal=refusal)
+        status, problem = refusal_problem(refusal)
+        status = STATUS.get(refusal.code, status)
+        response: Response
+        if is_json(visit.request):  # a script of ours asks, and tells the person itself
+            response = JSONResponse({**problem, "status": status}, status, headers=headers(self._site))
+        else:
+            response = visit.render("refused.html", status, refusal=refusal)
         for mend in refusal.mends:
             if isinstance(mend, Retry):
                 response.headers["Retry-After"] = str(math.ceil(mend.after))
@@ -155,8 +158,14 @@ class Door:
 
 
 STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_form": 400, "too_often": 429,
-          "disabled": 403, "needs_admin": 403, "link_over": 410}  # fmt: skip
+          "disabled": 403, "needs_admin": 403, "link_over": 410,
+          "no_such_session": 404}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
+
+
+def is_json(request: Request) -> bool:
+    """Whether a script of ours sent this, in place of a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 async def _body(request: Request) -> bytes | None:

@@ -19,7 +19,7 @@ from keel.refusal import Refusal
 from rift.audit import Act
 from rift.deps import Deps
 from rift.people.model import Caller
-from rift.sessions.model import Session
+from rift.sessions.model import Browser, Session
 from rift.wire.hosts import Hosts
 
 NOTICE = "rift_notice"
@@ -82,6 +82,11 @@ class Visit:
         """What the person does, for its record: `what` follows `web`, as `web remove member`."""
         return Act(self.caller, f"web {what}", arguments, self.deps.clock.monotonic())
 
+    @property
+    def browser(self) -> Browser:
+        """The browser that looks, as somebody may sign in with it."""
+        return Browser(self.request.headers.get("user-agent", ""), self.session.id if self.session else None)
+
     def said(self, name: str, otherwise: str = "") -> str:
         """One field of the form, without the blanks around it."""
         values = self.form.get(name, ())
@@ -106,7 +111,10 @@ class Visit:
 
     def go(self, path: str, notice: str = "") -> Response:
         """On to another page of ours, which says `notice` once."""
-        response = RedirectResponse(path, 303, headers={"Cache-Control": "no-store"})
+        return self.noticed(RedirectResponse(path, 303, headers={"Cache-Control": "no-store"}), notice)
+
+    def noticed(self, response: Response, notice: str) -> Response:
+        """The answer, after which the next page says `notice` once."""
         if notice:
             response.set_cookie(
                 NOTICE, quote(notice[:NOTICE_MOST]), max_age=60, path="/", secure=self.site.secure, httponly=True,
