@@ -20,6 +20,7 @@ from rift.people.model import Membership
 from rift.records import refusals as records
 from rift.repos import refusals as repos
 from rift.repos.model import Repo, Watch
+from rift.sessions import refusals as sessions
 from rift.tasks import refusals as tasks
 from rift.tasks.model import Task
 from rift.wire import refusals as wire
@@ -113,6 +114,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     # Accounts and pages
     "disabled": lambda: people.disabled("ada@example.com"),
     "link_over": mail.link_over,
+    "sign_in_over": sessions.sign_in_over,
+    "no_such_session": sessions.no_such_session,
     "foreign_form": web.foreign_form,
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,

@@ -6,7 +6,7 @@ What takes `deps` is one transaction; what takes `tx` is a part of another's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from keel.db import Tx
 from keel.ids import digest

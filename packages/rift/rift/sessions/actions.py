@@ -77,9 +77,7 @@ async def use_link(deps: Deps, secret: str, browser: Browser) -> SignedIn | Refu
         return row.said(await begin(tx, deps, user, "link", browser, link.next))
 
 
-async def begin(
-    tx: Tx, deps: Deps, user: User, method: Method, browser: Browser, next: str = ""
-) -> SignedIn | Refusal:
+async def begin(tx: Tx, deps: Deps, user: User, method: Method, browser: Browser, next: str = "") -> SignedIn | Refusal:
     """A new session for somebody who has just shown who they are; the one that the browser had is over.
 
     Refused to who was put out.
@@ -123,9 +121,7 @@ async def end_all(deps: Deps, act: Act, *, this_too: bool) -> int:
         return await store.end_all(tx, act.caller.user, None if this_too else act.caller.token, deps.clock.now())
 
 
-async def begin_ceremony(
-    tx: Tx, deps: Deps, kind: Kind, facts: Mapping[str, object], user: str | None = None
-) -> str:
+async def begin_ceremony(tx: Tx, deps: Deps, kind: Kind, facts: Mapping[str, object], user: str | None = None) -> str:
     """Begin what a browser is to end, within five minutes: the secret for its cookie."""
     now, secret = deps.clock.now(), CEREMONY_PREFIX + deps.ids.token()
     await store.insert_ceremony(tx, kind, digest(secret), user, facts, now, now + CEREMONY_FOR)

@@ -54,10 +54,7 @@ async def sign_out(visit: Visit) -> Response | Refusal:
 
 def page(visit: Visit, status: int = 200, *, email: str = "", error: str = "") -> Response:
     """The sign-in page."""
-    return visit.render(
-        "sign_in.html", status, email=email, error=error, by_mail=by_mail(visit), next=wanted(visit),
-        sent_from=visit.deps.settings.mail.sender,
-    )  # fmt: skip
+    return visit.render("sign_in.html", status, email=email, error=error, by_mail=by_mail(visit), next=wanted(visit))
 
 
 def by_mail(visit: Visit) -> bool:
