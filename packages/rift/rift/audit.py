@@ -69,8 +69,6 @@ class Row:
     actor: str | None = None
     """Who turned out to act (a user's id), where the act began with nobody known: the record is then theirs."""
     outcome: str = field(default="ok")
-    actor: str | None = None
-    """The id of whom an act of nobody's turned out to be done by: somebody who signs in."""
 
     def said(self, result: Result) -> Result:
         """Take the outcome from what the action returns, and hand it through."""

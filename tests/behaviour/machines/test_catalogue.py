@@ -58,7 +58,10 @@ ELSEWHERE = {
         "tests/unit/sessions/test_actions.py",
         "test_what_a_browser_began_is_ended_once_in_time_and_as_what_it_was",
     ),
-    "no_such_session": ("tests/unit/sessions/test_actions.py", "test_a_person_ends_their_own_sessions_and_nobody_elses"),
+    "no_such_session": (
+        "tests/unit/sessions/test_actions.py",
+        "test_a_person_ends_their_own_sessions_and_nobody_elses",
+    ),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
