@@ -60,10 +60,9 @@ async def test_an_older_revision_is_spoken_to_whoever_asks_for_it(stub: Stub, ve
     assert called.result["structuredContent"] == {"name": "hi", "count": 1}
 
 
-async def test_prompts_resources_and_templates_are_there_and_empty(stub: Stub) -> None:
+async def test_prompts_and_templates_are_there_and_empty(stub: Stub) -> None:
     async with python_client(stub.url, stub.token) as client:
         assert (await client.list_prompts()).prompts == []
-        assert (await client.list_resources()).resources == []
         assert (await client.list_resource_templates()).resource_templates == []
 
 

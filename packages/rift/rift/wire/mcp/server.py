@@ -52,6 +52,7 @@ from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.people.model import Caller
 from rift.secrecy import without_secrets
+from rift.wire.mcp import resources
 from rift.wire.mcp.arguments import read_arguments
 from rift.wire.mcp.guard import BODY_BYTES, CALLER_KEY, error_response, replay
 from rift.wire.mcp.registry import Registry
@@ -126,15 +127,16 @@ class McpServer:
                 "prompts/list": FRESH,
                 "resources/list": FRESH,
                 "resources/templates/list": FRESH,
+                "resources/read": FRESH,
             },
             get_tool_input_schema=registry.input_schema,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_prompts=_no_prompts,
             on_get_prompt=_no_prompt,
-            on_list_resources=_no_resources,
+            on_list_resources=_resources,
             on_list_resource_templates=_no_templates,
-            on_read_resource=_no_resource,
+            on_read_resource=_resource,
         )
         self.server.middleware.append(_keep_arguments)
         self._streaming = self._manager(streaming=True)
@@ -360,13 +362,13 @@ async def _no_prompt(context: Context, params: GetPromptRequestParams) -> GetPro
     raise MCPError(INVALID_PARAMS, "Unknown prompt: Rift has no prompts.")
 
 
-async def _no_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-    return ListResourcesResult(resources=[])
+async def _resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    return resources.listed()
 
 
 async def _no_templates(context: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
     return ListResourceTemplatesResult(resource_templates=[])
 
 
-async def _no_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-    raise MCPError(INVALID_PARAMS, "Resource not found: Rift has no resources.")
+async def _resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    return resources.read(str(params.uri))

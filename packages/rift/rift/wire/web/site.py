@@ -27,7 +27,12 @@ from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, refusal_problem
 from rift.wire.web import refusals
 from rift.wire.web.navigation import Menu
-from rift.wire.web.pages import account, boxes, sign_in
+from rift.wire.web.pages import (
+    account,
+    boxes,
+    docs,
+    sign_in,
+)
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
 
 STATIC = Path(__file__).parent / "static"
@@ -35,7 +40,12 @@ BODY_BYTES = 256 * KIB
 OPEN_FORMS = Rate(30, 60.0)
 """So many forms may one source send that is not signed in."""
 
-PAGES: tuple[Page, ...] = (*sign_in.PAGES, *account.PAGES, *boxes.PAGES)
+PAGES: tuple[Page, ...] = (
+    *sign_in.PAGES,
+    *account.PAGES,
+    *boxes.PAGES,
+    *docs.PAGES,
+)
 """Every page there is."""
 
 

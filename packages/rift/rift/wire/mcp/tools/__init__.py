@@ -5,6 +5,7 @@ from __future__ import annotations
 from rift.wire.mcp.tool import Tool
 from rift.wire.mcp.tools import (
     bash,
+    docs,
     output,
     read,
     repos,
@@ -31,6 +32,7 @@ TOOLS: tuple[Tool, ...] = tuple(
         *(vm_new, vm_ls, vm_destroy, vm_suspend),
         *(bash, read, write, output, stop),
         *(whoami, repos, watch, unwatch),
+        *(docs,),
     )
 )
 """Every tool there is."""
