@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,6 +14,7 @@ from pydantic.alias_generators import to_pascal
 from keel import hosts
 from keel.ids import digest
 from keel.settings import Duration, Section, Settings, Words
+from keel.spellings import Collector, DatabaseUrl, Issuer, Networks, Secret, Url
 from onbe.names import ADMIN_KEY_LENGTH, PORT
 
 NO_TIME = timedelta(0)
@@ -23,29 +23,6 @@ is_loopback = hosts.is_loopback
 
 _ADMIN_KEY = re.compile(rf"[!-~]{{{ADMIN_KEY_LENGTH},200}}")
 _HASHED = re.compile("sha256:[0-9a-f]{64}")
-
-
-def _url(value: str) -> str:
-    should = "an address like https://id.example.com/realms/main, without user, query or fragment"
-    try:
-        url = urlsplit(value.strip())
-        host, _ = url.hostname, url.port
-    except ValueError:
-        raise ValueError(should) from None
-    if not host or url.query or url.fragment or url.username or url.password or url.scheme not in ("http", "https"):
-        raise ValueError(should)
-    return value.strip().rstrip("/")
-
-
-def _issuer(value: str) -> str:
-    """As it is written: `iss` is compared whole, and some providers' ends with a slash."""
-    return value.strip() if _url(value) else value
-
-
-def _database_url(value: str) -> str:
-    if urlsplit(value).scheme not in ("postgres", "postgresql"):
-        raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
-    return value
 
 
 def _admin_keys(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,30 +40,6 @@ def _bearer(value: str) -> str:
     return value
 
 
-def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tuple(str(ipaddress.ip_network(network)) for network in value)
-    except ValueError:
-        raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
-
-
-def _collector(value: str) -> str:
-    url = urlsplit(value.strip())
-    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
-        raise ValueError("the address of a collector, as http://127.0.0.1:4318")
-    return value.strip()
-
-
-def _secret(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", value):
-        raise ValueError("at least 20 letters, digits, - and _, drawn by chance")
-    return value
-
-
-Url = Annotated[str, AfterValidator(_url)]
-DatabaseUrl = Annotated[str, AfterValidator(_database_url)]
-
-
 class ServerSettings(Section):
     port: int = Field(default=PORT, ge=1, le=65535, description="The port that the server listens on.")
     host: str = Field(default="127.0.0.1", min_length=1, description="The address that the server listens on.")
@@ -96,9 +49,7 @@ class ServerSettings(Section):
     connections: int = Field(
         default=4096, ge=16, description="The most connections open at once, as far as the limit of open files allows."
     )
-    trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
-        default=(), description="Networks of proxies whose X-Forwarded-For is believed."
-    )
+    trusted_proxies: Networks = Field(default=(), description="Networks of proxies whose X-Forwarded-For is believed.")
 
 
 class DevelopmentSettings(Section):
@@ -149,7 +100,7 @@ class AgentSettings(Section):
     max_token_ttl: Duration = Field(
         default=timedelta(hours=1), gt=NO_TIME, description="The longest max_token_ttl that a registration may have."
     )
-    key_networks: Annotated[Words, AfterValidator(_networks)] = Field(
+    key_networks: Networks = Field(
         default=(), description="Private networks where an agent's jwks_uri may be all the same."
     )
 
@@ -162,9 +113,7 @@ class TaskSettings(Section):
 
 
 class SubjectSettings(Section):
-    issuer: Annotated[str, AfterValidator(_issuer)] | None = Field(
-        default=None, description="The identity provider whose tokens say who a person is."
-    )
+    issuer: Issuer | None = Field(default=None, description="The identity provider whose tokens say who a person is.")
     jwks_uri: Url | None = Field(
         default=None, description="Where its keys are; without it, as its OpenID discovery document says."
     )
@@ -240,11 +189,11 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    otlp_endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+    otlp_endpoint: Collector | None = Field(
         default=None,
         description="Where traces go: an OpenTelemetry collector, as http://127.0.0.1:4318 (OTLP over HTTP).",
     )
-    metrics_token: Annotated[str, AfterValidator(_secret)] | None = Field(
+    metrics_token: Secret | None = Field(
         default=None, repr=False,
         description="The bearer token with which /metrics may be read from anywhere; without it, from this machine.",
     )  # fmt: skip

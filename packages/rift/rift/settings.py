@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +12,17 @@ from pydantic import AfterValidator, Field
 from keel import hosts
 from keel.settings import Bytes, Duration, Section, Settings, Words
 from keel.sizes import GIB, MIB
+from keel.spellings import (
+    Collector,
+    DatabaseUrl,
+    HostName,
+    Issuer,
+    MailAddress,
+    MailDomains,
+    Networks,
+    Paths,
+    Secret,
+)
 from rift.names import LIMITS
 
 __all__ = [
@@ -52,68 +60,6 @@ def _public_url(value: str) -> str:
     return f"{url.scheme}://{url.netloc.lower()}"
 
 
-def _database_url(value: str) -> str:
-    if urlsplit(value).scheme not in ("postgres", "postgresql"):
-        raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
-    return value
-
-
-def _collector(value: str) -> str:
-    url = urlsplit(value.strip())
-    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
-        raise ValueError("the address of a collector, as http://127.0.0.1:4318")
-    return value.strip()
-
-
-HOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
-
-
-def _host_name(value: str) -> str:
-    if not HOST_NAME.fullmatch(value.strip()):
-        raise ValueError("the name of a host, as smtp.example.com")
-    return value.strip()
-
-
-def _domains(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(HOST_NAME.fullmatch(domain) for domain in value):
-        raise ValueError("mail domains such as example.com, separated by commas")
-    return tuple(domain.lower() for domain in value)
-
-
-def _mail_address(value: str) -> str:
-    local, _, domain = value.strip().partition("@")
-    if not re.fullmatch(r"[\w.+-]+", local, re.ASCII) or not HOST_NAME.fullmatch(domain):
-        raise ValueError("a mail address such as rift@example.com")
-    return value.strip()
-
-
-def _issuer(value: str) -> str:
-    url = urlsplit(value.strip())
-    plain = url.scheme == "http" and url.hostname is not None and is_loopback(url.hostname)
-    if not url.hostname or not (url.scheme == "https" or plain) or url.query or url.fragment or url.username:
-        raise ValueError("the address of an OpenID provider, https unless it is this machine")
-    return value.strip().rstrip("/")
-
-
-def _secret(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", value):
-        raise ValueError("at least 20 letters, digits, - and _, drawn by chance")
-    return value
-
-
-def _absolute(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts for path in value):
-        raise ValueError("absolute paths, separated by commas")
-    return tuple(str(PurePosixPath(path)) for path in value)
-
-
-def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tuple(str(ipaddress.ip_network(network)) for network in value)
-    except ValueError:
-        raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
-
-
 class ServerSettings(Section):
     port: int = Field(default=7433, ge=1, le=65535, description="The port that the server listens on.")
     host: str = Field(default="127.0.0.1", min_length=1, description="The address that the server listens on.")
@@ -130,7 +76,7 @@ class ServerSettings(Section):
     calls_per_token: int = Field(
         default=2500, ge=1, description="The most calls of one token that are being answered at once."
     )
-    trusted_proxies: Annotated[Words, AfterValidator(_networks)] = Field(
+    trusted_proxies: Networks = Field(
         default=(), description="Networks whose X-Forwarded-For is believed, such as 10.0.0.0/8."
     )
 
@@ -142,7 +88,7 @@ class ServerSettings(Section):
 
 
 class MailSettings(Section):
-    host: Annotated[str, AfterValidator(_host_name)] | None = Field(
+    host: HostName | None = Field(
         default=None,
         description="The SMTP server; without one, letters wait on the admin's Mailbox page.",
     )
@@ -152,9 +98,7 @@ class MailSettings(Section):
     )
     user: str | None = Field(default=None, min_length=1, description="The name to sign in with there; none without.")
     password: str | None = Field(default=None, repr=False, min_length=1, description="The password that goes with it.")
-    sender: Annotated[str, AfterValidator(_mail_address)] = Field(
-        default="rift@localhost.localdomain", description="The address that letters come from."
-    )
+    sender: MailAddress = Field(default="rift@localhost.localdomain", description="The address that letters come from.")
 
 
 class SignInSettings(Section):
@@ -172,7 +116,7 @@ class SignInSettings(Section):
     session_quiet: Duration = Field(
         default=timedelta(days=7), gt=NO_TIME, description="How long a browser that is not used stays signed in."
     )
-    oidc_issuer: Annotated[str, AfterValidator(_issuer)] | None = Field(
+    oidc_issuer: Issuer | None = Field(
         default=None, description="The OpenID provider for single sign-on, as https://id.example.com/realms/main."
     )
     oidc_client: str | None = Field(default=None, min_length=1, description="Rift's client id at that provider.")
@@ -180,7 +124,7 @@ class SignInSettings(Section):
         default=None, min_length=1, repr=False, description="Rift's client secret at that provider."
     )
     oidc_name: str = Field(default="single sign-on", min_length=1, description="What its button on the page says.")
-    oidc_domains: Annotated[Words, AfterValidator(_domains)] = Field(
+    oidc_domains: MailDomains = Field(
         default=(),
         description="Mail domains whose people, signed in there, get an account by that; without any, the invited do.",
     )
@@ -196,10 +140,10 @@ class TokenSettings(Section):
 
 
 class DatabaseSettings(Section):
-    url: Annotated[str, AfterValidator(_database_url)] | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None, repr=False, description="The Postgres database; without it, the embedded one in the data folder."
     )
-    owner_url: Annotated[str, AfterValidator(_database_url)] | None = Field(
+    owner_url: DatabaseUrl | None = Field(
         default=None, repr=False,
         description="The same database under the role that owns it, for migrations alone; without it, Url's own role.",
     )  # fmt: skip
@@ -226,10 +170,10 @@ class BoxSettings(Section):
     park_after: Duration = Field(
         default=timedelta(minutes=30), gt=NO_TIME, description="How long a box may be unused before it is parked."
     )
-    show_read_only: Annotated[Words, AfterValidator(_absolute)] = Field(
+    show_read_only: Paths = Field(
         default=(), description="Folders of the host outside /usr and /opt that every box sees, read-only."
     )
-    reach_networks: Annotated[Words, AfterValidator(_networks)] = Field(
+    reach_networks: Networks = Field(
         default=(),
         description="Private networks that boxes may reach, such as 10.1.0.0/16; by a proxy, their listed hosts alone.",
     )
@@ -304,11 +248,11 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    otlp_endpoint: Annotated[str, AfterValidator(_collector)] | None = Field(
+    otlp_endpoint: Collector | None = Field(
         default=None,
         description="Where traces go: an OpenTelemetry collector, as http://127.0.0.1:4318 (OTLP over HTTP).",
     )
-    metrics_token: Annotated[str, AfterValidator(_secret)] | None = Field(
+    metrics_token: Secret | None = Field(
         default=None, repr=False,
         description="The bearer token with which /metrics may be read from anywhere; without it, from this machine.",
     )  # fmt: skip
@@ -346,5 +290,8 @@ class RiftSettings(Settings):
             yield "Rift:Boxes:ParkAfter should be at most Rift:Tasks:QuietClose: a closed task has no boxes to park"
         if self.sign_in.oidc_issuer and not self.sign_in.oidc_client:
             yield "Rift:SignIn:OidcIssuer needs Rift:SignIn:OidcClient: the id that Rift is known by there"
+        issuer = urlsplit(self.sign_in.oidc_issuer or "")
+        if issuer.scheme == "http" and not is_loopback(issuer.hostname or ""):
+            yield "Rift:SignIn:OidcIssuer should be https, unless it is this machine"
         if self.mail.password and not self.mail.user:
             yield "Rift:Mail:Password goes with Rift:Mail:User"

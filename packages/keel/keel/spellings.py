@@ -1,0 +1,104 @@
+"""How values of settings are spelled: types that a section's fields take, each refusing with what it should be."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import PurePosixPath
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+from keel.settings import Words
+
+_HOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
+
+
+def _url(value: str) -> str:
+    should = "an address like https://id.example.com/realms/main, without user, query or fragment"
+    try:
+        url = urlsplit(value.strip())
+        host, _ = url.hostname, url.port
+    except ValueError:
+        raise ValueError(should) from None
+    if not host or url.query or url.fragment or url.username or url.password or url.scheme not in ("http", "https"):
+        raise ValueError(should)
+    return value.strip().rstrip("/")
+
+
+def _issuer(value: str) -> str:
+    return value.strip() if _url(value) else value
+
+
+def _database_url(value: str) -> str:
+    if urlsplit(value).scheme not in ("postgres", "postgresql"):
+        raise ValueError("an address of a Postgres database, postgresql://USER:PASSWORD@HOST/DATABASE")
+    return value
+
+
+def _collector(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+        raise ValueError("the address of a collector, as http://127.0.0.1:4318")
+    return value.strip()
+
+
+def _secret(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{20,200}", value):
+        raise ValueError("at least 20 letters, digits, - and _, drawn by chance")
+    return value
+
+
+def _networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ipaddress.ip_network(network)) for network in value)
+    except ValueError:
+        raise ValueError("networks such as 10.1.0.0/16, separated by commas") from None
+
+
+def _absolute(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts for path in value):
+        raise ValueError("absolute paths, separated by commas")
+    return tuple(str(PurePosixPath(path)) for path in value)
+
+
+def _host_name(value: str) -> str:
+    if not _HOST_NAME.fullmatch(value.strip()):
+        raise ValueError("the name of a host, as smtp.example.com")
+    return value.strip()
+
+
+def _domains(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(_HOST_NAME.fullmatch(domain) for domain in value):
+        raise ValueError("mail domains such as example.com, separated by commas")
+    return tuple(domain.lower() for domain in value)
+
+
+def _mail_address(value: str) -> str:
+    local, _, domain = value.strip().partition("@")
+    if not re.fullmatch(r"[\w.+-]+", local, re.ASCII) or not _HOST_NAME.fullmatch(domain):
+        raise ValueError("a mail address such as rift@example.com")
+    return value.strip()
+
+
+Url = Annotated[str, AfterValidator(_url)]
+"""An address of http or https; the slash at its end is taken off."""
+Issuer = Annotated[str, AfterValidator(_issuer)]
+"""An OpenID provider as it is written: `iss` is compared whole, and some providers' ends with a slash."""
+DatabaseUrl = Annotated[str, AfterValidator(_database_url)]
+"""An address of a Postgres database."""
+Collector = Annotated[str, AfterValidator(_collector)]
+"""An address that traces go to."""
+Secret = Annotated[str, AfterValidator(_secret)]
+"""A secret that was drawn by chance."""
+Networks = Annotated[Words, AfterValidator(_networks)]
+"""Networks, as `10.1.0.0/16`."""
+Paths = Annotated[Words, AfterValidator(_absolute)]
+"""Absolute paths."""
+HostName = Annotated[str, AfterValidator(_host_name)]
+"""A host's name or its IPv4 address."""
+MailDomains = Annotated[Words, AfterValidator(_domains)]
+"""Domains of mail addresses, in lower case."""
+MailAddress = Annotated[str, AfterValidator(_mail_address)]
+"""A plain mail address."""
