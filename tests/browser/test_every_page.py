@@ -22,6 +22,7 @@ THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ELSEWHERE: dict[str, str] = {
     "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
     "/app": "leads to the boxes",
+    "/docs/{name:path}": "test_docs opens each of them",
 }
 """Pages that are not opened here by their path alone, and why."""
 

@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A page as it is served: its title, its HTML below the title, and its sections, the page's own first."""
+    """A page as it is served: its title, the HTML of what stands below it, and its sections, the title's first."""
 
     title: str
     html: str
@@ -53,8 +53,12 @@ def render(markdown: str, name: str) -> Rendered:
     env: dict[str, Any] = {"page": name}
     tokens = parser.parse(markdown, env)
     sections = _sections(tokens)
+    if not sections or tokens[0].tag != "h1":
+        sections.insert(0, Section(1, slug(name), name, ""))
+    else:
+        del tokens[:3]
     html = parser.renderer.render(tokens, parser.options, env)
-    return Rendered(sections[0].title if sections else name, html, tuple(sections))
+    return Rendered(sections[0].title, html, tuple(sections))
 
 
 class Ours(RendererHTML):
@@ -69,23 +73,33 @@ class Ours(RendererHTML):
     def heading_close(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]
     ) -> str:
-        """With a link to itself, for whoever wants to point somebody to it; the page's own title needs none."""
+        """With a link to itself, for whoever wants to point somebody to it."""
         opened, said = tokens[idx - 2], tokens[idx - 1]
         tag, anchor = tokens[idx].tag, opened.attrs.get("id", "")
-        if tag == "h1":
-            return "</h1>\n"
         label = escape(f"Link to: {_words(said)}")
         return f' <a class="anchor" href="#{anchor}" aria-label="{label}">#</a></{tag}>\n'
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         """A wide table scrolls by itself, also by keyboard."""
-        return '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>\n'
+        return '<div class="scroll" role="group" aria-label="Table" tabindex="0"><table>\n'
 
     def table_close(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]
     ) -> str:
         """The end of both."""
         return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+        """A column's head; one that says nothing is a cell like others."""
+        return '<th scope="col">' if tokens[idx + 1].content else "<td>"
+
+    def th_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+        """Closes it."""
+        return "</th>" if tokens[idx - 1].content else "</td>"
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+        """A cell, without the style that aligns it: the policy of our pages allows none."""
+        return "<td>"
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         """A block of code, which scrolls by keyboard too."""

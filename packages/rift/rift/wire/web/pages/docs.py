@@ -15,7 +15,7 @@ from rift.wire.web.visit import NOTICE, Page, Visit
 
 async def index(visit: Visit) -> Response | Refusal:
     """Every page with what it tells."""
-    return _kept(visit, visit.render("docs_index.html", groups=pages.groups(), here=""))
+    return _kept(visit, visit.render("docs_index.html", groups=pages.groups(), here="", asked=""))
 
 
 async def page(visit: Visit) -> Response | Refusal:
@@ -25,7 +25,7 @@ async def page(visit: Visit) -> Response | Refusal:
         return RedirectResponse(f"/docs/{name.removesuffix('.md')}", 308)
     made = await run_in_threadpool(render.page, name)
     if made is None:
-        return visit.render("docs_missing.html", 404, groups=pages.groups(), here="", asked=name[:200])
+        return visit.render("docs_missing.html", 404, groups=pages.groups(), here="", asked="", name=name[:200])
     order = pages.listed()
     at = next((number for number, one in enumerate(order) if one.name == name), None)
     before = order[at - 1] if at else None
@@ -33,7 +33,9 @@ async def page(visit: Visit) -> Response | Refusal:
     heads = [section for section in made.sections if section.level == 2]
     return _kept(
         visit,
-        visit.render("docs.html", groups=pages.groups(), here=name, made=made, heads=heads, before=before, after=after),
+        visit.render(
+            "docs.html", groups=pages.groups(), here=name, asked="", made=made, heads=heads, before=before, after=after
+        ),
     )
 
 
