@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from rift.mail.model import SHAPES, Kind
+from rift.mail.model import SHAPES, Kind, Letter
 
 AT_MOST: Mapping[Kind, tuple[int, timedelta]] = {
     "sign_in": (5, timedelta(hours=1)),
@@ -14,6 +14,23 @@ AT_MOST: Mapping[Kind, tuple[int, timedelta]] = {
     "feedback": (20, timedelta(hours=1)),
 }
 """So many letters of a kind go to one address in so long, whoever asks for them."""
+
+TRIED_FOR = timedelta(days=2)
+"""How long a letter is tried, from when it was written or an admin wanted it tried again."""
+WAITS = (
+    timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1), timedelta(hours=3),
+    timedelta(hours=6),
+)  # fmt: skip
+"""How long it waits after each try that failed; the last stands for all that follow."""
+CLAIMED_FOR = timedelta(minutes=2)
+"""A letter that somebody is sending is left alone for so long: longer than a driver may take. One whose sender was
+killed is sent again then, and may arrive twice."""
+
+
+def decide_again(letter: Letter, now: datetime) -> datetime | None:
+    """When a letter that has just failed is tried again; None where that would be too late for it."""
+    at = now + WAITS[min(letter.tries, len(WAITS)) - 1]
+    return at if at <= letter.until else None
 
 
 def decide_facts(kind: Kind, facts: Mapping[str, object]) -> None:

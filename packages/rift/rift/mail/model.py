@@ -23,6 +23,9 @@ SHAPES: Mapping[Kind, Mapping[str, type]] = {
 }
 """The facts of each kind: exactly these, and none of them a secret. `next` and `path` are paths of our pages."""
 
+State = Literal["waits", "again", "sent", "failed"]
+"""Not tried yet, to be tried again, sent, given up."""
+
 WITH_LINK: frozenset[Kind] = frozenset({"sign_in", "team_invitation", "account_invitation"})
 """The kinds whose text holds a one-time link."""
 
@@ -37,12 +40,23 @@ class Letter:
     facts: Mapping[str, object]
     """As `SHAPES` has them."""
     created_at: datetime
+    until: datetime
+    """Until when it is tried."""
     next_at: datetime | None
     """When it is to be sent, for the first time or again; None once it was, or was given up."""
     tries: int
     failure: str | None
     """Why the last try failed."""
     sent_at: datetime | None
+
+    @property
+    def state(self) -> State:
+        """How far it has come. One that is being sent at this moment waits, too."""
+        if self.sent_at is not None:
+            return "sent"
+        if self.next_at is None:
+            return "failed"
+        return "waits" if self.failure is None else "again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,125 @@ async def insert_letter(tx: Tx, letter: Letter) -> None:
     """Add a letter that waits to be sent."""
     await tx.run(
         """
-        INSERT INTO letters (id, kind, email, facts, created_at, next_at)
-        VALUES (%(id)s, %(kind)s, %(email)s, %(facts)s, %(created_at)s, %(next_at)s)
+        INSERT INTO letters (id, kind, email, facts, created_at, until, next_at)
+        VALUES (%(id)s, %(kind)s, %(email)s, %(facts)s, %(created_at)s, %(until)s, %(next_at)s)
         """,
         {
             "id": letter.id, "kind": letter.kind, "email": letter.email, "facts": Json(dict(letter.facts)),
-            "created_at": letter.created_at, "next_at": letter.next_at,
+            "created_at": letter.created_at, "until": letter.until, "next_at": letter.next_at,
         },
     )  # fmt: skip
+
+
+async def find_letter(tx: Tx, id: str) -> Letter | None:
+    """One letter."""
+    return await tx.one(Letter, "SELECT * FROM letters WHERE id = %(id)s", {"id": id})
+
+
+async def letters(tx: Tx, limit: int, before: tuple[datetime, str] | None) -> list[Letter]:
+    """Letters, newest first; `before` is the instant and the id of the last one that was seen."""
+    at, id = before or (None, None)
+    return await tx.all(
+        Letter,
+        """
+        SELECT * FROM letters
+        WHERE %(at)s::timestamptz IS NULL OR (created_at, id) < (%(at)s, %(id)s)
+        ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+        """,
+        {"at": at, "id": id, "limit": limit},
+    )
+
+
+async def states(tx: Tx) -> dict[str, int]:
+    """How many letters wait (`waiting`), and how many were given up (`failed`)."""
+    row = await tx.row(
+        """
+        SELECT count(*) FILTER (WHERE next_at IS NOT NULL) AS waiting,
+               count(*) FILTER (WHERE next_at IS NULL AND sent_at IS NULL) AS failed
+        FROM letters
+        """
+    )
+    return row or {}
+
+
+async def due(tx: Tx, now: datetime, limit: int) -> list[str]:
+    """The letters that are to be sent now, those first that have waited longest."""
+    rows = await tx.rows(
+        "SELECT id FROM letters WHERE next_at <= %(now)s ORDER BY next_at, id LIMIT %(limit)s",
+        {"now": now, "limit": limit},
+    )
+    return [row["id"] for row in rows]
+
+
+async def claim(tx: Tx, id: str, now: datetime, leave_until: datetime) -> Letter | None:
+    """Take a letter that is due: of any number who try, one gets it, and the others leave it alone until then."""
+    return await tx.one(
+        Letter,
+        """
+        UPDATE letters SET tries = tries + 1, next_at = %(leave)s, failure = NULL
+        WHERE id = %(id)s AND next_at <= %(now)s RETURNING *
+        """,
+        {"id": id, "now": now, "leave": leave_until},
+    )
+
+
+async def sent(tx: Tx, letter: Letter, now: datetime) -> bool:
+    """Note that a letter is sent, whoever has tried it since: it is. False where it was noted, or is gone."""
+    return bool(
+        await tx.run(
+            "UPDATE letters SET sent_at = %(now)s, next_at = NULL, failure = NULL WHERE id = %(id)s AND sent_at IS NULL",
+            {"id": letter.id, "now": now},
+        )
+    )
+
+
+async def failed(tx: Tx, letter: Letter, failure: str, next_at: datetime | None) -> bool:
+    """Note why this try failed, and when the next is; False where it is not this one's turn any more."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE letters SET failure = %(failure)s, next_at = %(next_at)s
+            WHERE id = %(id)s AND tries = %(tries)s AND sent_at IS NULL
+            """,
+            {"id": letter.id, "tries": letter.tries, "failure": failure, "next_at": next_at},
+        )
+    )
+
+
+async def again(tx: Tx, id: str, now: datetime, until: datetime) -> Letter | None:
+    """Have a letter that was not sent tried anew, from now; None where there is none, or it was sent.
+
+    One that is being sent at this moment keeps its turn: it is not sent twice for this.
+    """
+    return await tx.one(
+        Letter,
+        """
+        UPDATE letters SET until = %(until)s,
+            next_at = CASE WHEN next_at > %(now)s AND failure IS NULL AND tries > 0 THEN next_at ELSE %(now)s END
+        WHERE id = %(id)s AND sent_at IS NULL RETURNING *
+        """,
+        {"id": id, "now": now, "until": until},
+    )
+
+
+async def delete_letter(tx: Tx, id: str) -> Letter | None:
+    """Remove a letter, whatever its state."""
+    return await tx.one(Letter, "DELETE FROM letters WHERE id = %(id)s RETURNING *", {"id": id})
+
+
+async def recall(tx: Tx, invitation: str) -> int:
+    """Remove the letters of an invitation that are not sent yet."""
+    return await tx.run(
+        "DELETE FROM letters WHERE facts ->> 'invitation' = %(invitation)s AND sent_at IS NULL",
+        {"invitation": invitation},
+    )
+
+
+async def erase(tx: Tx, before: datetime) -> int:
+    """Remove the letters that were written before then, and the links that were good no more by then."""
+    count = await tx.run("DELETE FROM letters WHERE created_at < %(before)s", {"before": before})
+    await tx.run("DELETE FROM links WHERE expires_at < %(before)s", {"before": before})
+    return count
 
 
 async def insert_link(tx: Tx, link: Link, sha256: bytes) -> None:

@@ -37,12 +37,14 @@ CREATE TABLE letters (
     email text NOT NULL,
     facts jsonb NOT NULL,
     created_at timestamptz NOT NULL,
+    until timestamptz NOT NULL,
     next_at timestamptz,
     tries integer NOT NULL DEFAULT 0,
     failure text,
     sent_at timestamptz
 );
-CREATE INDEX letters_waiting ON letters (next_at) WHERE sent_at IS NULL;
+CREATE INDEX letters_waiting ON letters (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX letters_created ON letters (created_at, id);
 CREATE INDEX letters_email ON letters (lower(email), created_at);
 
 CREATE TABLE links (

@@ -1,0 +1,1 @@
+"""How letters leave: by SMTP, or into a list for tests."""
