@@ -116,6 +116,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "link_over": mail.link_over,
     "sign_in_over": sessions.sign_in_over,
     "no_such_session": sessions.no_such_session,
+    "no_such_letter": mail.no_such_letter,
+    "letter_is_over": lambda: mail.letter_is_over("nobody with an account has this address, or they were put out"),
     "foreign_form": web.foreign_form,
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,
@@ -137,6 +139,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
     "no_such_record": lambda: records.no_such_record(4711),
     "nothing_sealed": records.nothing_sealed,
+    "no_mail_server": mail.no_mail_server,
+    "letter_not_sent": lambda: mail.letter_not_sent("535 authentication failed"),
 }  # fmt: skip
 """By code. tests/unit/docs holds it equal to the catalogue."""
 
@@ -147,6 +151,6 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "repositories": ("no_such_repository", "no_such_org"),
     "any": ("bad_arguments", "internal_error"),
     "accounts": ("disabled", "no_such_page"),
-    "terminal": ("bad_email", "nothing_sealed"),
+    "terminal": ("bad_email", "letter_not_sent"),
 }
 """The page's parts: the first and the last code of each, in the order above."""

@@ -43,9 +43,10 @@ PURE_OURS = (
 
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 
-CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*", "onbe.drivers.*.*")
+CONCRETE_DRIVERS = ("rift.drivers.boxes.*", "rift.drivers.forge.*", "rift.drivers.post.*", "onbe.drivers.*.*")
 PROTOCOLS = (
     "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.forge.protocol",
+    "rift.drivers.post.protocol",
     "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
     "onbe.drivers.sink.protocol",
     "onbe.drivers.sponsors.protocol",

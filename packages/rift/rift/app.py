@@ -31,6 +31,8 @@ from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.line import Line
+from rift.drivers.post.protocol import Post
+from rift.drivers.post.smtp import SmtpConfig, SmtpPost
 from rift.hosts import jobs as hosts
 from rift.mail import jobs as mail
 from rift.pools import jobs as pools
@@ -55,6 +57,7 @@ async def connect(
     agent_url: str = "",
     boxes: BoxDriver | None = None,
     forge: Forge | None = None,
+    post: Post | None = None,
 ) -> AsyncIterator[Deps]:
     """Everything a program of Rift needs, for the length of the block.
 
@@ -72,6 +75,7 @@ async def connect(
             settings=settings,
             data=data,
             agent_url=agent_url,
+            post=post or smtp(settings),
         )
 
 
@@ -83,6 +87,14 @@ def local_boxes(settings: RiftSettings, data: Path) -> BoxDriver:
 def local_forge() -> Forge:
     """The forge that reads repositories by git, as whoever runs this process."""
     return LocalForge()
+
+
+def smtp(settings: RiftSettings) -> Post | None:
+    """What sends letters, where a server for that is set."""
+    mail = settings.mail
+    if mail.host is None:
+        return None
+    return SmtpPost(SmtpConfig(mail.host, mail.port, mail.security, mail.user, mail.password, mail.sender))
 
 
 def remote_drivers(line: Line) -> tuple[BoxDriver, Forge]:

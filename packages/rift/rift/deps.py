@@ -11,6 +11,7 @@ from keel.ids import Ids
 from keel.signals import Signals
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.post.protocol import Post
 from rift.settings import RiftSettings
 
 
@@ -29,3 +30,5 @@ class Deps:
     """The data folder: mirrors, boxes and what else is not in the database."""
     agent_url: str
     """Where a box's agent reaches this control plane."""
+    post: Post | None = None
+    """What sends letters; None where no SMTP server is set: they wait on the Mailbox page."""

@@ -99,6 +99,10 @@ class MailSettings(Section):
     user: str | None = Field(default=None, min_length=1, description="The name to sign in with there; none without.")
     password: str | None = Field(default=None, repr=False, min_length=1, description="The password that goes with it.")
     sender: MailAddress = Field(default="rift@localhost.localdomain", description="The address that letters come from.")
+    keep_letters: Duration = Field(
+        default=timedelta(days=14), ge=timedelta(days=3),
+        description="How long a letter is kept after it was written, sent or not; its text never is.",
+    )  # fmt: skip
 
 
 class SignInSettings(Section):
@@ -295,3 +299,5 @@ class RiftSettings(Settings):
             yield "Rift:SignIn:OidcIssuer should be https, unless it is this machine"
         if self.mail.password and not self.mail.user:
             yield "Rift:Mail:Password goes with Rift:Mail:User"
+        if self.mail.user and self.mail.security == "none":
+            yield "Rift:Mail:User needs Rift:Mail:Security starttls or tls: a password goes over no unprotected way"

@@ -41,6 +41,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 SERVER = "tests/wire/mcp/test_server.py"
 DOOR = "tests/wire/web/test_door.py"
+SENDING = "tests/unit/mail/test_sending.py"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -62,6 +63,13 @@ ELSEWHERE = {
         "tests/unit/sessions/test_actions.py",
         "test_a_person_ends_their_own_sessions_and_nobody_elses",
     ),
+    "no_such_letter": (SENDING, "test_an_admin_has_a_letter_tried_anew_discards_it_and_opens_it"),
+    "letter_is_over": (SENDING, "test_a_sign_in_letter_to_who_was_put_out_meanwhile_is_not_sent"),
+    "no_mail_server": (
+        "tests/unit/mail/test_posting.py",
+        "test_where_no_mail_server_is_set_letters_wait_and_a_trial_says_so",
+    ),
+    "letter_not_sent": (SENDING, "test_a_trial_letter_tells_what_the_server_said"),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 from tests.unit.people.house import outcomes
 
+from keel.refusal import Refusal
 from keel.testing import FakeClock
 from rift.deps import Deps
-from rift.mail import actions
+from rift.mail import actions, jobs
 from rift.mail.decide import decide_facts
 from rift.mail.model import Kind
 
@@ -66,3 +67,14 @@ async def test_one_address_gets_five_sign_in_letters_an_hour_whatever_its_case(d
 async def test_of_many_sign_in_letters_asked_for_at_once_five_are_written(deps: Deps) -> None:
     await asyncio.gather(*(post(deps, "sign_in", "ada@example.com", next="") for _ in range(12)))
     assert len(await waiting(deps)) == 5
+
+
+async def test_where_no_mail_server_is_set_letters_wait_and_a_trial_says_so(deps: Deps) -> None:
+    await post(deps, "trial", "ada@example.com")
+    await jobs.due(deps)
+    (letter,) = (await actions.list_letters(deps)).letters
+    assert await actions.send(deps, letter.id) is None
+    assert letter.state == "waits"
+    refused = await actions.trial(deps, "ada@example.com")
+    assert isinstance(refused, Refusal)
+    assert refused.code == "no_mail_server"

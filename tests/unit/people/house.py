@@ -17,6 +17,7 @@ from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.post.protocol import Post
 from rift.people import actions
 from rift.people.model import Caller, User
 from rift.settings import RiftSettings
@@ -28,7 +29,7 @@ async def nobody(*_: object) -> tuple[int, dict[str, object]]:
 
 @asynccontextmanager
 async def house(
-    database: FreshDatabase, data: Path, clock: FakeClock, forge: Forge | None = None
+    database: FreshDatabase, data: Path, clock: FakeClock, forge: Forge | None = None, post: Post | None = None
 ) -> AsyncIterator[Deps]:
     """Everything an action takes, over a fresh database."""
     async with Database(database.runtime) as db, Signals(database.runtime) as signals:
@@ -42,6 +43,7 @@ async def house(
             settings=RiftSettings(),
             data=data,
             agent_url="http://127.0.0.1:7433",
+            post=post,
         )
 
 

@@ -54,7 +54,7 @@ class _Place:
 def render(
     kind: str, facts: Mapping[str, object], *, to: str, public: str, link: str = "", good_for: timedelta = timedelta(0)
 ) -> Text:
-    """A letter's text. `public` is Rift's address, `link` the one-time link of those that have one, `good_for` its time.
+    """A letter's text. `public` is Rift's address, `link` its one-time link if it has one, `good_for` the time of that.
 
     Raises KeyError on a kind or facts that there are not.
     """
@@ -99,7 +99,7 @@ def _team_invitation(facts: Mapping[str, object], place: _Place) -> _Says:
         f"{inviter} invites you to the team {team} on Rift",
         (
             f"{inviter} invites you to the team “{team}” on Rift at {place.public}, as {role}.",
-            "Rift gives coding agents disposable boxes to work in. If you have no account there yet, the link makes one.",
+            "Rift gives coding agents disposable boxes to work in. If you have no account yet, the link makes one.",
         ),
         "See the invitation",
         place.link,
@@ -162,8 +162,8 @@ def _wrapped(text: str) -> str:
 
 def _environment(*, html: bool) -> Environment:
     made = Environment(
-        loader=PackageLoader("rift.letters"), autoescape=html, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
+        loader=PackageLoader("rift.letters"), autoescape=html,  # noqa: S701  # the other is plain text
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     made.filters["wrapped"] = _wrapped
     return made

@@ -6,20 +6,30 @@ What takes `deps` is one transaction; what takes `tx` is a part of another's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from keel.db import Tx
 from keel.ids import digest
 from keel.jobs import defer
 from keel.refusal import Refusal
-from rift.audit import SystemAct, audited, note
+from rift import letters
+from rift.audit import Act, SystemAct, audited, note
 from rift.deps import Deps
+from rift.drivers.post.protocol import Message, MessageRefused, PostError
 from rift.mail import refusals, store
-from rift.mail.decide import AT_MOST, decide_facts
-from rift.mail.model import Kind, Letter, Link
+from rift.mail.decide import AT_MOST, CLAIMED_FOR, TRIED_FOR, decide_again, decide_facts, lane
+from rift.mail.model import WITH_LINK, Kind, Letter, Letters, Link, Opened
 from rift.names import LINK_PREFIX
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
+from rift.people.decide import email_of
+from rift.secrecy import without_secrets
+
+PAGE = 50
+"""So many letters stand on one page."""
+NOBODY = "nobody with an account has this address, or they were put out"
+TOO_LATE = "it waited for longer than letters are tried"
 
 
 async def post(tx: Tx, deps: Deps, kind: Kind, email: str, facts: Mapping[str, object]) -> None:
@@ -39,9 +49,103 @@ async def post(tx: Tx, deps: Deps, kind: Kind, email: str, facts: Mapping[str, o
                 arguments={"kind": kind, "to": email},
             )  # fmt: skip
             return
-    letter = Letter("let_" + deps.ids.short(12), kind, email, facts, now, now, 0, None, None)
+    letter = Letter("let_" + deps.ids.short(12), kind, email, facts, now, now + TRIED_FOR, now, 0, None, None)
     await store.insert_letter(tx, letter)
-    await defer(tx, "mail.send", lock=f"letter:{letter.id}", letter=letter.id)
+    await _want_sent(tx, letter.id)
+
+
+async def recall(tx: Tx, invitation: str) -> int:
+    """Take back the letters of an invitation that is over, as far as they are not sent: how many those were."""
+    return await store.recall(tx, invitation)
+
+
+async def want_due(deps: Deps) -> None:
+    """Queue the sending of every letter whose time has come: the first try of one whose job was lost, or another."""
+    if deps.post is None:
+        return
+    async with deps.db.tx() as tx:
+        for letter in await store.due(tx, deps.clock.now(), PAGE):
+            await _want_sent(tx, letter)
+
+
+async def send(deps: Deps, id: str) -> Letter | None:
+    """Send a letter whose turn it is, outside any transaction: the letter as it then is, None where it is not its turn.
+
+    Killed between sending and noting it, it is sent again: twice rather than never.
+    """
+    if deps.post is None:
+        return None
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        letter = await store.claim(tx, id, now, now + CLAIMED_FOR)
+        if letter is None:
+            return None
+        text = await _write(tx, deps, letter) if now <= letter.until else TOO_LATE
+        if isinstance(text, str):
+            return await _failed(tx, deps, letter, text, None)
+    try:
+        await deps.post.send(_message(deps, f"{letter.id}.{letter.tries}", letter.email, text))
+    except PostError as error:
+        now = deps.clock.now()
+        again = None if isinstance(error, MessageRefused) else decide_again(letter, now)
+        async with deps.db.tx() as tx:
+            return await _failed(tx, deps, letter, error.reason, again)
+    async with deps.db.tx() as tx:
+        now = deps.clock.now()
+        if await store.sent(tx, letter, now):
+            await note(tx, deps, "mail send", task=None, box=None, arguments={"kind": letter.kind, "to": letter.email})
+    return replace(letter, sent_at=now, next_at=None, failure=None)
+
+
+async def trial(deps: Deps, email: str) -> str | Refusal:
+    """Send a trial letter at once: what the server said to it. Source: `rift mail test`."""
+    act = SystemAct("rift mail test", {"to": email}, deps.clock.monotonic())
+    result = await _trial(deps, email)
+    async with audited(deps, act) as (_, row):
+        return row.said(result)
+
+
+async def list_letters(deps: Deps, before: tuple[datetime, str] | None = None) -> Letters:
+    """A page of letters, newest first, from after the one of this instant and id. Source: the Mailbox page."""
+    async with deps.db.look() as tx:
+        found = await store.letters(tx, PAGE + 1, before)
+        counts = await store.states(tx)
+    return Letters(found[:PAGE], len(found) > PAGE, counts.get("waiting", 0), counts.get("failed", 0))
+
+
+async def open_letter(deps: Deps, act: Act, id: str) -> Opened | Refusal:
+    """A letter's text, with a link of its own: whoever reads it can use it. Source: the Mailbox page."""
+    async with audited(deps, act) as (tx, row):
+        letter = await store.find_letter(tx, id)
+        if letter is None:
+            return row.said(refusals.no_such_letter())
+        text = await _write(tx, deps, letter)
+        if isinstance(text, str):
+            return row.said(refusals.letter_is_over(text))
+        return Opened(letter, text.subject, text.text, text.html)
+
+
+async def retry_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
+    """Have a letter that was not sent tried anew, from now. Source: the Mailbox page."""
+    async with audited(deps, act) as (tx, row):
+        now = deps.clock.now()
+        letter = await store.again(tx, id, now, now + TRIED_FOR)
+        if letter is None:
+            return row.said(refusals.no_such_letter())
+        await _want_sent(tx, id)
+        return letter
+
+
+async def discard_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
+    """Remove a letter. Source: the Mailbox page."""
+    async with audited(deps, act) as (tx, row):
+        return row.said(await store.delete_letter(tx, id) or refusals.no_such_letter())
+
+
+async def erase(deps: Deps) -> int:
+    """Remove letters that were kept long enough: how many those were."""
+    async with deps.db.tx() as tx:
+        return await store.erase(tx, deps.clock.now() - deps.settings.mail.keep_letters)
 
 
 async def mint(
@@ -79,3 +183,55 @@ async def link_for(deps: Deps, email: str) -> str | Refusal:
 async def forget_links(tx: Tx, before: datetime) -> int:
     """Delete the links that were over before an instant; how many that were."""
     return await store.forget_links(tx, before)
+
+
+async def _want_sent(tx: Tx, id: str) -> None:
+    await defer(tx, "mail.send", lock=lane(id), once=f"letter:{id}", letter=id)
+
+
+async def _write(tx: Tx, deps: Deps, letter: Letter) -> letters.Text | str:
+    """A letter's text with a new link, or why there is none to write any more."""
+    settings, link, good_for = deps.settings, "", deps.settings.sign_in.link_for
+    if letter.kind == "sign_in":
+        user = await people.find(tx, letter.email)
+        if user is None or user.disabled_at is not None:
+            return NOBODY
+    if letter.kind in WITH_LINK:
+        invitation = letter.facts.get("invitation")
+        good_for = settings.sign_in.link_for if invitation is None else settings.sign_in.invitation_for
+        secret = await mint(
+            tx, deps, letter.email, good_for=good_for, invitation=None if invitation is None else str(invitation),
+            next=str(letter.facts.get("next", "")),
+        )  # fmt: skip
+        link = f"{settings.server.address}/sign-in/link/{secret}"
+    return letters.render(
+        letter.kind, letter.facts, to=letter.email, public=settings.server.address, link=link, good_for=good_for
+    )
+
+
+async def _failed(tx: Tx, deps: Deps, letter: Letter, why: str, again: datetime | None) -> Letter:
+    failure = without_secrets(why)
+    if await store.failed(tx, letter, failure, again) and again is None:
+        await note(
+            tx, deps, "mail send", task=None, box=None, outcome="given_up",
+            arguments={"kind": letter.kind, "to": letter.email, "why": failure},
+        )  # fmt: skip
+    return replace(letter, failure=failure, next_at=again)
+
+
+async def _trial(deps: Deps, email: str) -> str | Refusal:
+    address = email_of(email)
+    if address is None:
+        return people_refusals.bad_email(email)
+    if deps.post is None:
+        return refusals.no_mail_server()
+    text = letters.render("trial", {}, to=address, public=deps.settings.server.address)
+    try:
+        return await deps.post.send(_message(deps, "let_" + deps.ids.short(12), address, text))
+    except PostError as error:
+        return refusals.letter_not_sent(without_secrets(error.reason))
+
+
+def _message(deps: Deps, id: str, to: str, text: letters.Text) -> Message:
+    reply_to = email_of(text.reply_to) if text.reply_to else None
+    return Message(id, to, text.subject, text.text, text.html, deps.clock.now(), reply_to)

@@ -22,6 +22,7 @@ WAITS = (
     timedelta(hours=6),
 )  # fmt: skip
 """How long it waits after each try that failed; the last stands for all that follow."""
+LANES = 2
 CLAIMED_FOR = timedelta(minutes=2)
 """A letter that somebody is sending is left alone for so long: longer than a driver may take. One whose sender was
 killed is sent again then, and may arrive twice."""
@@ -31,6 +32,11 @@ def decide_again(letter: Letter, now: datetime) -> datetime | None:
     """When a letter that has just failed is tried again; None where that would be too late for it."""
     at = now + WAITS[min(letter.tries, len(WAITS)) - 1]
     return at if at <= letter.until else None
+
+
+def lane(id: str) -> str:
+    """Which of the few letters that are sent at once this is: a mail server that hangs holds up no work but letters."""
+    return f"mail:{sum(id.encode()) % LANES}"
 
 
 def decide_facts(kind: Kind, facts: Mapping[str, object]) -> None:

@@ -1,15 +1,35 @@
-"""Sending letters."""
+"""Sending letters, and erasing them."""
 
 from __future__ import annotations
 
+import structlog
+
 from keel.jobs import Jobs
 from rift.deps import Deps
+from rift.mail import actions
+
+log = structlog.get_logger()
 
 
 def register(jobs: Jobs[Deps]) -> None:
-    """Each letter is a job of its own, so that a server that hangs on one holds no other."""
+    """Each letter is a job of its own; without an SMTP server letters wait on the Mailbox page."""
     jobs.on("mail.send", send)
+    jobs.every("mail.due", 10, due)
+    jobs.every("mail.erase", 60, erase)
 
 
 async def send(deps: Deps, letter: str) -> None:
-    """Send one letter; without an SMTP server it waits on the Mailbox page."""
+    """Send one letter, if it is its turn."""
+    done = await actions.send(deps, letter)
+    if done is not None and done.failure is not None:
+        log.warning("letter.not_sent", letter=letter, reason=done.failure, next_at=done.next_at and str(done.next_at))
+
+
+async def due(deps: Deps) -> None:
+    """Have those sent whose time has come."""
+    await actions.want_due(deps)
+
+
+async def erase(deps: Deps) -> None:
+    """Erase what was kept long enough."""
+    await actions.erase(deps)

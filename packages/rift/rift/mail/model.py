@@ -6,8 +6,8 @@ moment when the letter is sent or shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -71,3 +71,23 @@ class Link:
     created_at: datetime
     expires_at: datetime
     used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """A page of letters, newest first; whether there are older ones; how many wait and were given up in all."""
+
+    letters: Sequence[Letter]
+    more: bool
+    waiting: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A letter as its reader gets it, with a one-time link of its own."""
+
+    letter: Letter
+    subject: str
+    text: str = field(repr=False)
+    html: str = field(repr=False)

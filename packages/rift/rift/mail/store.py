@@ -95,7 +95,10 @@ async def sent(tx: Tx, letter: Letter, now: datetime) -> bool:
     """Note that a letter is sent, whoever has tried it since: it is. False where it was noted, or is gone."""
     return bool(
         await tx.run(
-            "UPDATE letters SET sent_at = %(now)s, next_at = NULL, failure = NULL WHERE id = %(id)s AND sent_at IS NULL",
+            """
+            UPDATE letters SET sent_at = %(now)s, next_at = NULL, failure = NULL
+            WHERE id = %(id)s AND sent_at IS NULL
+            """,
             {"id": letter.id, "now": now},
         )
     )
@@ -144,10 +147,8 @@ async def recall(tx: Tx, invitation: str) -> int:
 
 
 async def erase(tx: Tx, before: datetime) -> int:
-    """Remove the letters that were written before then, and the links that were good no more by then."""
-    count = await tx.run("DELETE FROM letters WHERE created_at < %(before)s", {"before": before})
-    await tx.run("DELETE FROM links WHERE expires_at < %(before)s", {"before": before})
-    return count
+    """Remove the letters that were written before then."""
+    return await tx.run("DELETE FROM letters WHERE created_at < %(before)s", {"before": before})
 
 
 async def insert_link(tx: Tx, link: Link, sha256: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -14,15 +15,17 @@ SUBJECT_MOST = 200
 NAME = "Rift"
 """Who a letter is from, beside the address."""
 
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+
 
 def composed(message: Message, sender: str) -> EmailMessage:
     """The message with all its headers. Raises MessageRefused where an address is none."""
     made = EmailMessage()
     from_address = address(sender)
-    made["From"] = Address(NAME, addr_spec=from_address)
-    made["To"] = Address(addr_spec=address(message.to))
+    made["From"] = _header(from_address, NAME)
+    made["To"] = _header(address(message.to))
     if message.reply_to is not None:
-        made["Reply-To"] = Address(addr_spec=address(message.reply_to))
+        made["Reply-To"] = _header(address(message.reply_to))
     made["Subject"] = one_line(message.subject)[:SUBJECT_MOST]
     made["Date"] = format_datetime(message.at)
     made["Message-ID"] = f"<{message.id}@{from_address.rpartition('@')[2]}>"
@@ -37,9 +40,15 @@ def address(text: str) -> str:
     local, at, host = text.strip().rpartition("@")
     if not local or not at or not host or one_line(text.strip()) != text.strip() or set(local) & set(' ,;:<>()[]\\"@'):
         raise MessageRefused(f"{one_line(text)[:100]!r} is not an email address")
-    if host.isascii():
-        return f"{local}@{host.lower()}"
     try:
-        return f"{local}@{idna.encode(host, uts46=True).decode()}"
+        known = host.lower() if host.isascii() else idna.encode(host, uts46=True).decode()
     except idna.IDNAError:
-        raise MessageRefused(f"{one_line(host)[:100]!r} is not a host name") from None
+        known = ""
+    if not _HOST.fullmatch(known):
+        raise MessageRefused(f"{one_line(host)[:100]!r} is not a host name")
+    return f"{local}@{known}"
+
+
+def _header(address: str, name: str = "") -> Address:
+    local, _, host = address.rpartition("@")
+    return Address(name, local, host)

@@ -32,7 +32,7 @@ class MessageRefused(PostError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A letter with its text. What came from people in it may be hostile: a driver lets no header grow a second line."""
+    """A letter with its text. What came from people in it may be hostile: no header grows a second line for it."""
 
     id: str
     """What its Message-ID begins with; no two tries have the same."""

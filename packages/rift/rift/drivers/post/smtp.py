@@ -72,7 +72,10 @@ class SmtpPost:
             if config.user is not None:
                 if client.get_transport_info("sslcontext") is None:
                     raise PostError("the way to the server is not protected, and a password does not go over it")
-                await client.login(config.user, config.password or "")
+                await client.ehlo()
+                # One way alone where it can be: a server that has had enough of the first would hide why it said no.
+                sign_in = client.auth_plain if "plain" in client.server_auth_methods else client.login
+                await sign_in(config.user, config.password or "")
             _, said = await client.send_message(made, sender=sender, recipients=[to])
         except aiosmtplib.SMTPRecipientsRefused as error:
             raise self._told([(one.code, one.message) for one in error.recipients]) from error
