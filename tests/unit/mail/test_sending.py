@@ -25,6 +25,7 @@ from rift.mail.decide import WAITS, decide_again
 from rift.mail.model import Kind, Letter
 from rift.people.model import Caller
 from rift.sessions import actions as sessions
+from rift.sessions.model import Browser
 
 LINK = re.compile(r"http://127\.0\.0\.1:7433/sign-in/link/(riftl_\S+)")
 
@@ -65,7 +66,7 @@ async def test_the_link_in_a_letter_signs_its_reader_in_and_goes_where_they_want
     ada = await user(deps, "ada@example.com")
     await jobs.send(deps, await post(deps, next="/app/feedback"))
     (secret,) = set(LINK.findall(text_of(office)))
-    done = await sessions.use_link(deps, secret, "a browser")
+    done = await sessions.use_link(deps, secret, Browser("a browser"))
     assert not isinstance(done, Refusal)
     assert (done.session.user, done.next) == (ada.id, "/app/feedback")
 
@@ -224,7 +225,7 @@ async def test_an_admin_has_a_letter_tried_anew_discards_it_and_opens_it(
     assert not isinstance(opened, Refusal)
     (secret,) = set(LINK.findall(opened.text))
     assert secret in opened.html
-    signed_in = await sessions.use_link(deps, secret, "")
+    signed_in = await sessions.use_link(deps, secret, Browser("a browser"))
     assert not isinstance(signed_in, Refusal)
     assert signed_in.session.user == ada.id
     del office.refused["ada@example.com"]

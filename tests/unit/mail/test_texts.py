@@ -16,7 +16,8 @@ PUBLIC = "https://rift.example.com"
 LINK = f"{PUBLIC}/sign-in/link/riftl_abc"
 HOSTILE = [
     "<script>alert(1)</script>", "</title><h1>x", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}",
-    "a\r\nBcc: eve@e.com", "https://evil.example/sign-in", "x" * 5000, "\u202egnp.exe", "javascript:alert(1)", "&lt;b&gt;", "🙂 Ω",
+    "a\r\nBcc: eve@e.com", "https://evil.example/sign-in", "x" * 5000, "\u202egnp.exe", "javascript:alert(1)",
+    "&lt;b&gt;", "🙂 Ω",
 ]  # fmt: skip
 FACTS: dict[Kind, dict[str, object]] = {
     "sign_in": {"next": "/app"},
