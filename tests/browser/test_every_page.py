@@ -23,6 +23,7 @@ ELSEWHERE: dict[str, str] = {
     "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
     "/app": "leads to the boxes",
     "/docs/{name:path}": "test_docs opens each of them",
+    "/app/boxes/live": "goes on for as long as it is looked at: test_live",
 }
 """Pages that are not opened here by their path alone, and why."""
 

@@ -24,6 +24,16 @@ def when(at: datetime, now: datetime) -> str:
     return f"{rfc3339(at)} ({age(at, now)})"
 
 
+def ahead(at: datetime, now: datetime) -> str:
+    """How far off something is: "in 3 hours 20 minutes"; "now" once it is due."""
+    minutes = int((at - now).total_seconds() // 60)
+    if minutes < 1:
+        return "in less than a minute" if at > now else "now"
+    parts = [(minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute")]
+    told = [f"{count} {unit}{'s' if count > 1 else ''}" for count, unit in parts if count]
+    return "in " + " ".join(told[:2])
+
+
 def span(length: timedelta) -> str:
     """A length of time: "4 hours", "90 minutes", "20 seconds"."""
     seconds = int(length.total_seconds())

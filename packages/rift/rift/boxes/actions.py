@@ -51,6 +51,14 @@ class TaskLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskView:
+    """An open task as the page Boxes shows it: its boxes, each with its open commands."""
+
+    task: Task
+    boxes: tuple[BoxLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """A closed task: the boxes that it had, and those that were still going when the answer was due."""
 
@@ -77,6 +85,7 @@ async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress
             return row.said(box)
         row.box = box
         await repos.pool_moved(tx, head.repo.id, head.ref)
+        await tx.notify(tasks.topic(act.caller.user))
     made = await _until_up(deps, box, deadline, progress)
     if made.state == "running":
         start = "warm" if made.created_at < began else "cold"
@@ -155,6 +164,16 @@ async def list_tasks(deps: Deps, act: Act) -> list[TaskLine]:
         open = await tasks.open_of(tx, act.caller)
         boxes = await store.of_tasks(tx, [task.id for task in open])
         return row.said([TaskLine(task, tuple(box for box in boxes if box.task == task.id)) for task in open])
+
+
+async def look(deps: Deps, caller: Caller) -> list[TaskView]:
+    """The caller's open tasks, their boxes, and what runs in them, in three statements. No record: it is a page's."""
+    async with deps.db.look(caller.user) as tx:
+        open = await tasks.open_of(tx, caller)
+        boxes = await store.of_tasks(tx, [task.id for task in open])
+        commands = await store.open_commands(tx, [box.id for box in boxes])
+    lines = [(box.task, BoxLine(box, tuple(one for one in commands if one.box == box.id))) for box in boxes]
+    return [TaskView(task, tuple(line for of, line in lines if of == task.id)) for task in open]
 
 
 async def close_task(deps: Deps, act: Act, task: str, progress: Progress) -> Closed | Refusal:

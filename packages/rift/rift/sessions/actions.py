@@ -37,6 +37,13 @@ async def visitor(deps: Deps, secret: str) -> Session | None:
         return session
 
 
+async def goes_on(deps: Deps, secret: str) -> bool:
+    """Whether a session is good still, for who asks again and again: it does not count as seen."""
+    now = deps.clock.now()
+    async with deps.db.look("sessions") as tx:
+        return await store.find(tx, digest(secret), now, now - deps.settings.sign_in.session_quiet) is not None
+
+
 async def ask_link(deps: Deps, email: str, next: str) -> Refusal | None:
     """Have a sign-in letter for an address thought about. Source: the form of the sign-in page.
 

@@ -48,6 +48,7 @@ async def open_task(deps: Deps, act: Act, name: str) -> Lease | Refusal:
             task = replace(task, id=TASK_PREFIX + deps.ids.short())
             inserted = await store.insert(tx, task)
         row.task = task.id
+        await tx.notify(topic(task.owner))
         return row.said(Lease(task, secret))
 
 
@@ -74,6 +75,7 @@ async def release(deps: Deps, act: Act, text: str) -> Task | Refusal:
         task = await admit(tx, deps, row, act.caller, text)
         if isinstance(task, Task):
             await store.release(tx, task.id)
+            await tx.notify(topic(task.owner))
         return row.said(task)
 
 
@@ -103,6 +105,7 @@ async def admit(tx: Tx, deps: Deps, row: Row, caller: Caller, text: str) -> Task
 async def close_in(tx: Tx, deps: Deps, task: Task) -> None:
     """Close the task and have its boxes destroyed: the job is queued by the same commit."""
     await store.close(tx, task.id, deps.clock.now())
+    await tx.notify(topic(task.owner))
     await jobs.defer(tx, "boxes.close", lock=f"task:{task.id}", task=task.id)
 
 
@@ -131,6 +134,11 @@ def clocks(deps: Deps) -> Clocks:
     return Clocks(lease=deps.settings.tasks.quiet_lease, close=deps.settings.tasks.quiet_close)
 
 
+def topic(owner: str) -> str:
+    """What is notified when a person's tasks, their holders or the boxes in them become others."""
+    return f"person:{owner}"
+
+
 def theirs(task: Task | None, caller: Caller) -> str | None:
     """The task's id for the record, where it is the caller's own."""
     return task.id if task is not None and task.owner == caller.user else None
@@ -141,7 +149,10 @@ async def _hold(tx: Tx, deps: Deps, caller: Caller, handle: Handle, decision: At
     if decision.touch:
         await store.touch(tx, handle.id, deps.clock.now())
     held = await store.hold(tx, handle.id, decision.replaces, digest(secret), caller.label, deps.clock.now())
-    return Lease(held, secret) if held else refusals.unknown(handle.id)
+    if held is None:
+        return refusals.unknown(handle.id)
+    await tx.notify(topic(held.owner))
+    return Lease(held, secret)
 
 
 async def _expire(tx: Tx, deps: Deps, task: Task) -> Refusal:

@@ -21,8 +21,9 @@ from keel.refusal import Refusal, Retry
 from keel.sizes import KIB
 from keel.web.sources import networks, source
 from rift.deps import Deps
+from rift.secrecy import without_secrets
 from rift.sessions import actions as sessions
-from rift.times import age, rfc3339
+from rift.times import age, ahead, rfc3339, span
 from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, refusal_problem
 from rift.wire.web import refusals
@@ -63,7 +64,8 @@ def templates() -> Environment:
         loader=PackageLoader("rift.wire.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"age": age, "rfc3339": rfc3339, "mend": mend_text}
+    made.filters |= {"age": age, "ahead": ahead, "rfc3339": rfc3339, "span": span, "mend": mend_text}
+    made.filters["without_secrets"] = without_secrets
     menu = Menu({page.path for page in PAGES})
     made.globals |= {"static": static, "menu": menu.of, "open_menu": menu.open}
     made.globals["ui"] = made.get_template("ui.html").module

@@ -21,6 +21,7 @@ from rift.deps import Deps
 from rift.people.model import Caller
 from rift.sessions.model import Browser, Session
 from rift.wire.hosts import Hosts
+from rift.wire.web.live import Places
 
 NOTICE = "rift_notice"
 """The cookie that carries one sentence to the next page."""
@@ -41,6 +42,8 @@ class Site:
     public: str
     hosts: Hosts
     templates: Environment
+    live: Places = field(default_factory=Places)
+    """Who looks at a page that goes on."""
 
     @property
     def secure(self) -> bool:
@@ -97,13 +100,17 @@ class Visit:
         """What every form of this session carries, and no other site can know."""
         return csrf_of(self.secret) if self.secret else ""
 
+    def html(self, template: str, **facts: object) -> str:
+        """A template as text, with what every page knows."""
+        return self.site.templates.get_template(template).render(
+            visit=self, viewer=self.session, csrf=self.csrf, path=self.request.url.path, now=self.deps.clock.now(),
+            **facts,
+        )  # fmt: skip
+
     def render(self, template: str, status: int = 200, *, form_action: str = "", **facts: object) -> Response:
         """A page. `form_action`: where else than here its form may lead (after a redirect), as `http://127.0.0.1:1`."""
         notice = unquote(self.request.cookies.get(NOTICE, ""))[:NOTICE_MOST]
-        html = self.site.templates.get_template(template).render(
-            visit=self, viewer=self.session, csrf=self.csrf, notice=notice, path=self.request.url.path,
-            now=self.deps.clock.now(), **facts,
-        )  # fmt: skip
+        html = self.html(template, notice=notice, **facts)
         response = HTMLResponse(html, status, headers=headers(self.site, form_action))
         if notice:
             response.delete_cookie(NOTICE, path="/", secure=self.site.secure, httponly=True, samesite="lax")
