@@ -15,6 +15,7 @@ from rift.hosts.model import Shortage
 from rift.limits import refusals as limits
 from rift.mail import refusals as mail
 from rift.names import COMMAND_BYTES
+from rift.passkeys import refusals as passkeys
 from rift.people import refusals as people
 from rift.people.model import Membership
 from rift.records import refusals as records
@@ -118,6 +119,13 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "no_such_session": sessions.no_such_session,
     "no_such_letter": mail.no_such_letter,
     "letter_is_over": lambda: mail.letter_is_over("nobody with an account has this address, or they were put out"),
+    "no_passkeys_here": lambda: passkeys.no_passkeys_here("http://rift.example.org"),
+    "passkey_not_taken": passkeys.passkey_not_taken,
+    "unknown_passkey": passkeys.unknown_passkey,
+    "passkey_copied": passkeys.passkey_copied,
+    "passkey_known": passkeys.passkey_known,
+    "too_many_passkeys": lambda: passkeys.too_many_passkeys(20),
+    "no_such_passkey": passkeys.no_such_passkey,
     "foreign_form": web.foreign_form,
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,

@@ -42,6 +42,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 SERVER = "tests/wire/mcp/test_server.py"
 DOOR = "tests/wire/web/test_door.py"
 SENDING = "tests/unit/mail/test_sending.py"
+PASSKEYS = "tests/wire/web/test_passkeys.py"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -70,6 +71,13 @@ ELSEWHERE = {
         "test_where_no_mail_server_is_set_letters_wait_and_a_trial_says_so",
     ),
     "letter_not_sent": (SENDING, "test_a_trial_letter_tells_what_the_server_said"),
+    "no_passkeys_here": (PASSKEYS, "test_where_browsers_have_no_passkeys_none_is_asked_for"),
+    "passkey_not_taken": (PASSKEYS, "test_a_new_passkey_of_another_place_or_question_is_not_kept"),
+    "unknown_passkey": (PASSKEYS, "test_a_removed_passkey_signs_nobody_in_and_only_its_owner_removes_it"),
+    "passkey_copied": (PASSKEYS, "test_a_sign_count_that_goes_back_is_refused_and_recorded_as_a_copy"),
+    "passkey_known": (PASSKEYS, "test_a_passkey_of_somebody_else_signs_in_as_them_or_nobody"),
+    "too_many_passkeys": (PASSKEYS, "test_a_person_has_so_many_passkeys_and_no_more"),
+    "no_such_passkey": (PASSKEYS, "test_a_removed_passkey_signs_nobody_in_and_only_its_owner_removes_it"),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),

@@ -32,6 +32,7 @@ from rift.wire.web.pages import (
     account,
     boxes,
     docs,
+    passkeys,
     sign_in,
 )
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
@@ -43,6 +44,7 @@ OPEN_FORMS = Rate(30, 60.0)
 
 PAGES: tuple[Page, ...] = (
     *sign_in.PAGES,
+    *passkeys.PAGES,
     *account.PAGES,
     *boxes.PAGES,
     *docs.PAGES,
@@ -171,7 +173,8 @@ class Door:
 
 STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_form": 400, "too_often": 429,
           "disabled": 403, "needs_admin": 403, "link_over": 410,
-          "no_such_session": 404}  # fmt: skip
+          "no_such_session": 404, "no_such_passkey": 404, "sign_in_over": 410, "passkey_not_taken": 403,
+          "unknown_passkey": 403, "passkey_copied": 403}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 
 

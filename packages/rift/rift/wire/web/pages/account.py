@@ -1,10 +1,12 @@
-"""The account page: the person's address, and where they are signed in."""
+"""The account page: the person's address, how they sign in, and where they are signed in."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
 from keel.refusal import Refusal
+from rift.authenticators import place_of
+from rift.passkeys import actions as passkeys
 from rift.sessions import actions as sessions
 from rift.sessions.decide import browser_of
 from rift.wire.web.pages.sign_in import signed_out
@@ -17,7 +19,8 @@ async def account(visit: Visit) -> Response | Refusal:
     """Everything of the person's own account."""
     return visit.render(
         "account.html", sessions=await sessions.of_caller(visit.deps, visit.caller), browser_of=browser_of,
-        here=visit.caller.token,
+        here=visit.caller.token, passkeys=await passkeys.of_caller(visit.deps, visit.caller),
+        place=place_of(visit.site.public),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 
 from keel.refusal import Refusal
+from rift.authenticators import place_of
 from rift.mail import actions as mail
 from rift.sessions import actions
 from rift.sessions.model import SignedIn
@@ -54,7 +55,10 @@ async def sign_out(visit: Visit) -> Response | Refusal:
 
 def page(visit: Visit, status: int = 200, *, email: str = "", error: str = "") -> Response:
     """The sign-in page."""
-    return visit.render("sign_in.html", status, email=email, error=error, by_mail=by_mail(visit), next=wanted(visit))
+    return visit.render(
+        "sign_in.html", status, email=email, error=error, by_mail=by_mail(visit), next=wanted(visit),
+        passkeys=place_of(visit.site.public),
+    )  # fmt: skip
 
 
 def by_mail(visit: Visit) -> bool:
