@@ -51,8 +51,13 @@ def udp(address, bind=None, ancillary=()):
         if bind:
             sock.setsockopt(socket.SOL_SOCKET, 25, bind)
         sock.connect((address, 9))  # so that it hears of a refusal
-        sock.sendmsg([b"hello"], ancillary)
-        return sock.recv(100).decode()
+        for left in (2, 1, 0):  # a datagram may be lost on its way, as the first one does while a busy host finds it
+            sock.sendmsg([b"hello"], ancillary)
+            try:
+                return sock.recv(100).decode()
+            except TimeoutError:
+                if not left:
+                    raise
 def attempt(name, call, *words, **more):
     pool.submit(tell, name, call, *words, **more)
 def tell(name, call, *words, **more):
