@@ -98,6 +98,19 @@ async def test_a_form_that_is_too_large_or_none_is_told(browser: Browser) -> Non
     assert (await browser.client.post("/sign-out", content=b"\xff=1", headers={"origin": PUBLIC})).status_code == 400
 
 
+async def test_text_that_no_database_keeps_is_told_and_not_a_fault(browser: Browser) -> None:
+    await browser.sign_in("ada@example.com")
+    page = (await browser.get("/app/boxes")).text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+    assert (await browser.post("/sign-out", {"csrf": csrf, "a": "x\0"})).status_code == 400
+    for path in ("/app/boxes?a=%00", "/sign-in/link/%00", "/sign-in/link/a%00b"):
+        assert (await browser.get(path)).status_code == 404, path
+    told = {"origin": PUBLIC, "x-csrf-token": csrf, "content-type": "application/json"}
+    for body in (b'{"a": "\\u0000"}', b'["\\ud800"]', b"[" * 200_000, b'{"a": "\x00"}', b"", b"\xff"):
+        assert (await browser.client.post("/sign-out", content=body, headers=told)).status_code == 400, body[:20]
+    assert (await browser.get("/app/boxes")).status_code == 200
+
+
 async def test_another_host_is_answered_nothing(browser: Browser) -> None:
     assert (await browser.get("/sign-in", host="evil.example")).status_code == 421
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import ClientDisconnect, Request
@@ -101,6 +101,8 @@ class Door:
         site = self._site
         if not site.hosts.known(request.headers.get("host", "")):
             return PlainTextResponse("This server does not answer to that Host.", 421)
+        if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
+            return self._refused(Visit(site, request, None), refusals.no_such_page())  # no text of ours has a NUL
         secret = request.cookies.get(site.cookie, "")
         session = await sessions.visitor(site.deps, secret) if secret else None
         visit = Visit(site, request, session, secret if session else "")

@@ -95,6 +95,10 @@ class Visit:
         values = self.form.get(name, ())
         return values[0].strip() if values else otherwise
 
+    def asked(self, name: str, otherwise: str = "") -> str:
+        """One parameter of the address, without the blanks around it."""
+        return self.request.query_params.get(name, otherwise).strip()
+
     @property
     def csrf(self) -> str:
         """What every form of this session carries, and no other site can know."""
@@ -177,10 +181,21 @@ def inside(path: str) -> str:
 
 
 def parse_form(body: bytes) -> dict[str, list[str]]:
-    """The fields of a form. Raises ValueError on one that is none."""
-    return parse_qs(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=200)
+    """The fields of a form. Raises ValueError on one that is none, or has a NUL, which Postgres keeps in no text."""
+    fields = parse_qs(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=200)
+    if any("\0" in text for name, values in fields.items() for text in (name, *values)):
+        raise ValueError("a NUL in a form")
+    return fields
 
 
 def parse_json(body: bytes) -> Any:
-    """What a script of ours sent. Raises ValueError on what is none."""
-    return json.loads(body)
+    """What a script of ours sent. Raises ValueError on what is none, or has text that Postgres does not keep."""
+    try:
+        parsed = json.loads(body)
+        told = json.dumps(parsed, ensure_ascii=False)
+    except RecursionError:
+        raise ValueError("a form that is too deep") from None
+    told.encode()  # UnicodeEncodeError, a ValueError, of half a character
+    if "\\u0000" in told:
+        raise ValueError("a NUL in a form")
+    return parsed
