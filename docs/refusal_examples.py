@@ -11,6 +11,7 @@ from keel.refusal import Call as CallMend
 from rift.boxes import refusals as boxes
 from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
+from rift.connections import refusals as connections
 from rift.hosts.model import Shortage
 from rift.limits import refusals as limits
 from rift.mail import refusals as mail
@@ -130,6 +131,22 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,
     "too_often": lambda: web.too_often(12),
+    "unknown_client": lambda: connections.unknown_client("client_7f3kq2m9"),
+    "client_unreadable": lambda: connections.client_unreadable(
+        "https://client.example/mcp.json", "it answered with the status 404"
+    ),
+    "redirect_refused": lambda: connections.redirect_refused("Claude", "https://elsewhere.example/callback"),
+    "invalid_request": lambda: connections.invalid_request("code_challenge is missing: PKCE is needed"),
+    "unsupported_response_type": connections.unsupported_response_type,
+    "unsupported_grant_type": connections.unsupported_grant_type,
+    "invalid_target": lambda: connections.invalid_target("https://rift.example/mcp"),
+    "invalid_grant": connections.invalid_grant,
+    "access_denied": lambda: connections.access_denied("Claude"),
+    "invalid_client_metadata": lambda: connections.invalid_client_metadata(
+        "redirect_uris is to be a list of 1 to 20 addresses"
+    ),
+    "invalid_redirect_uri": lambda: connections.invalid_redirect_uri("javascript:x", "its scheme is nobody's own"),
+    "clients_full": lambda: connections.clients_full(10_000),
     "no_such_page": web.no_such_page,
     # The command line
     "bad_email": lambda: people.bad_email("ada@"),

@@ -56,6 +56,15 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
+def derived(salt: bytes, secret: str, use: str) -> str:
+    """A secret that follows from another one and a salt, one for each use: 43 characters, as `token` gives.
+
+    Who has one of the two, the salt or the secret, knows nothing of it; who has both gets the same one again.
+    """
+    made = hmac.new(salt, f"{use}\0{secret}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
 def same_digest(stored: bytes | None, presented: bytes) -> bool:
     """Whether two digests are equal, in constant time. A missing one equals nothing."""
     return hmac.compare_digest(stored if stored is not None else bytes(32), presented) and stored is not None

@@ -22,11 +22,14 @@ from keel.signals import Signals
 from rift import meters
 from rift.boxes import jobs as boxes
 from rift.commands import jobs as commands
+from rift.connections import jobs as connections
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.observed import ObservedBoxes
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.boxes.remote import RemoteBoxes
+from rift.drivers.documents.http import HttpDocuments
+from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
@@ -44,7 +47,7 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, sessions, repos, tasks, hosts, boxes, commands, pools, records)
+NOUNS = (mail, sessions, connections, repos, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
 
@@ -58,6 +61,7 @@ async def connect(
     boxes: BoxDriver | None = None,
     forge: Forge | None = None,
     post: Post | None = None,
+    documents: Documents | None = None,
 ) -> AsyncIterator[Deps]:
     """Everything a program of Rift needs, for the length of the block.
 
@@ -72,6 +76,7 @@ async def connect(
             signals=signals,
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
             forge=forge or local_forge(),
+            documents=documents or HttpDocuments(settings.tokens.reach_networks),
             settings=settings,
             data=data,
             agent_url=agent_url,

@@ -10,6 +10,7 @@ from keel.db import Database
 from keel.ids import Ids
 from keel.signals import Signals
 from rift.drivers.boxes.protocol import BoxDriver
+from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.post.protocol import Post
 from rift.settings import RiftSettings
@@ -25,6 +26,7 @@ class Deps:
     signals: Signals
     boxes: BoxDriver
     forge: Forge
+    documents: Documents
     settings: RiftSettings
     data: Path
     """The data folder: mirrors, boxes and what else is not in the database."""

@@ -27,6 +27,8 @@ CEREMONY_PREFIX = "riftw_"
 """What the secret of something half done in a browser begins with: a passkey asked for, a way to another sign-in."""
 CEREMONY_FOR = timedelta(minutes=5)
 """How long that may take."""
+CODE_PREFIX = "riftc_"
+"""What an authorization code begins with: a client exchanges it for tokens."""
 
 TOUCH_EVERY = timedelta(minutes=1)
 """The activity clock moves at most this often (contract: Tasks, The clocks)."""

@@ -7,11 +7,19 @@ import re
 from keel.ids import ALPHABET
 from keel.refusal import YOUR_HANDLE
 from keel.secrecy import masked, without_headers
-from rift.names import BEARER_PREFIX, CEREMONY_PREFIX, LINK_PREFIX, REFRESH_PREFIX, SESSION_PREFIX, TASK_PREFIX
+from rift.names import (
+    BEARER_PREFIX,
+    CEREMONY_PREFIX,
+    CODE_PREFIX,
+    LINK_PREFIX,
+    REFRESH_PREFIX,
+    SESSION_PREFIX,
+    TASK_PREFIX,
+)
 
 HANDLE = re.compile(rf"{TASK_PREFIX}[{ALPHABET}]{{8}}\.[\w-]{{8,}}")
 """What a handle looks like."""
-_SECRETS = (BEARER_PREFIX, REFRESH_PREFIX, SESSION_PREFIX, LINK_PREFIX, CEREMONY_PREFIX)
+_SECRETS = (BEARER_PREFIX, REFRESH_PREFIX, SESSION_PREFIX, LINK_PREFIX, CEREMONY_PREFIX, CODE_PREFIX)
 TOKEN = re.compile(rf"(?:{'|'.join(_SECRETS)})[\w-]{{32,}}")
 """What a bearer token, or another secret of a person's, looks like, cut short for showing too."""
 CREDENTIALS = re.compile(

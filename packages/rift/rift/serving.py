@@ -13,9 +13,6 @@ from contextlib import ExitStack, asynccontextmanager
 from importlib.metadata import version
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from keel.web import serving
@@ -32,12 +29,14 @@ from rift.wire.mcp.guard import Guard, mcp_routes, too_many
 from rift.wire.mcp.registry import Registry
 from rift.wire.mcp.server import McpServer
 from rift.wire.mcp.tools import TOOLS
+from rift.wire.oauth.endpoints import oauth_routes
+from rift.wire.oauth.metadata import RESOURCE_PATH, metadata_routes
 from rift.wire.observed import observed, on_fault
 from rift.wire.web.site import web_routes
 
 
 def web(deps: Deps) -> ASGIApp:
-    """The HTTP side: `/mcp` behind its guard, the agents' door, health, where a client learns of the guard, pages."""
+    """The HTTP side: `/mcp` behind its guard, the agents' door, health, how a client signs in, pages."""
     public = address(deps.settings)
     mcp = McpServer(
         Registry(TOOLS),
@@ -50,14 +49,10 @@ def web(deps: Deps) -> ASGIApp:
     guard = Guard(
         mcp,
         authenticate=lambda token: people.authenticate(deps, token),
-        metadata_url=f"{public}/.well-known/oauth-protected-resource/mcp",
+        metadata_url=f"{public}{RESOURCE_PATH}",
         hosts=hosts_of(deps.settings, public),
         calls_per_token=deps.settings.server.calls_per_token,
     )
-
-    async def metadata(request: Request) -> Response:
-        told = {"resource": f"{public}/mcp", "bearer_methods_supported": ["header"], "scopes_supported": ["rift"]}
-        return JSONResponse(told)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -70,8 +65,8 @@ def web(deps: Deps) -> ASGIApp:
             *mcp_routes(guard),
             *agent_routes(deps),
             *health_routes(deps),
-            Route("/.well-known/oauth-protected-resource", metadata),
-            Route("/.well-known/oauth-protected-resource/mcp", metadata),
+            *metadata_routes(public),
+            *oauth_routes(deps),
             *web_routes(deps, public),
         ],
         lifespan=lifespan,

@@ -141,6 +141,9 @@ class TokenSettings(Section):
     refresh_for: Duration = Field(
         default=timedelta(days=30), gt=NO_TIME, description="How long a client that is not used stays signed in."
     )
+    reach_networks: Networks = Field(
+        default=(), description="Private networks from which the documents of MCP clients are fetched too."
+    )
 
 
 class DatabaseSettings(Section):

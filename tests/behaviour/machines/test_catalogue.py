@@ -40,6 +40,8 @@ OTHER = "https://example.org/other/app.git"
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 SERVER = "tests/wire/mcp/test_server.py"
+ASKING = "tests/wire/oauth/test_asking_wrongly.py"
+DOCUMENTS = "tests/wire/oauth/test_documents.py"
 DOOR = "tests/wire/web/test_door.py"
 SENDING = "tests/unit/mail/test_sending.py"
 PASSKEYS = "tests/wire/web/test_passkeys.py"
@@ -83,6 +85,21 @@ ELSEWHERE = {
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "too_often": (DOOR, "test_one_source_sends_so_many_forms_a_minute_and_no_more"),
     "no_such_page": (DOOR, "test_a_page_that_is_not_for_everybody_is_not_there"),
+    "unknown_client": (ASKING, "test_a_client_that_nobody_knows_gets_a_page_and_no_answer"),
+    "client_unreadable": (DOCUMENTS, "test_a_document_that_cannot_be_used_is_told_on_the_page_and_nothing_is_sent"),
+    "redirect_refused": (ASKING, "test_nothing_is_sent_to_an_address_that_the_client_did_not_make_known"),
+    "invalid_request": (ASKING, "test_a_client_hears_at_its_own_address_what_it_asked_wrongly"),
+    "unsupported_response_type": (ASKING, "test_a_client_hears_at_its_own_address_what_it_asked_wrongly"),
+    "invalid_target": (ASKING, "test_a_client_hears_at_its_own_address_what_it_asked_wrongly"),
+    "unsupported_grant_type": (ASKING, "test_what_asks_for_no_token_rightly_gets_none"),
+    "invalid_grant": (ASKING, "test_a_code_is_bound_to_all_that_it_was_given_for_and_is_over_once_presented_wrongly"),
+    "access_denied": (ASKING, "test_anything_but_a_plain_yes_is_a_no"),
+    "invalid_client_metadata": (ASKING, "test_what_no_client_can_be_is_not_registered"),
+    "invalid_redirect_uri": (ASKING, "test_what_no_client_can_be_is_not_registered"),
+    "clients_full": (
+        "tests/wire/oauth/test_signing_in.py",
+        "test_only_so_many_clients_are_registered_that_nobody_ever_used",
+    ),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""

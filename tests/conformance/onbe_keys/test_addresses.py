@@ -14,8 +14,8 @@ from tests.conformance.onbe_keys.endpoint import Endpoint, serving
 from tests.conformance.onbe_keys.tls import certificate, serving_tls
 from tests.unit.onbe.jose.making import public
 
+from keel.hosts import is_public
 from keel.testing import FakeClock
-from onbe.drivers.keys.address import is_public
 from onbe.drivers.keys.http import FRESH, HttpKeys
 from onbe.drivers.keys.protocol import KeysUnavailable
 from onbe.settings import AgentSettings, DevelopmentSettings, OnbeSettings, SubjectSettings

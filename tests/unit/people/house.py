@@ -15,6 +15,7 @@ from keel.testing.plugin import FreshDatabase
 from rift.audit import Act
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
+from rift.drivers.documents.fake import FakeDocuments
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.post.protocol import Post
@@ -40,6 +41,7 @@ async def house(
             signals=signals,
             boxes=FakeBoxes(nobody),
             forge=forge or FakeForge(),
+            documents=FakeDocuments(),
             settings=RiftSettings(),
             data=data,
             agent_url="http://127.0.0.1:7433",

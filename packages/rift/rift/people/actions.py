@@ -24,7 +24,7 @@ async def authenticate(deps: Deps, secret: str) -> Caller | None:
         return None
     presented, now = digest(secret), deps.clock.now()
     async with deps.db.look("tokens") as tx:  # strangers with guessed tokens leave the other connections alone
-        found = await store.authenticate(tx, presented, now - TOUCH_EVERY)
+        found = await store.authenticate(tx, presented, now - TOUCH_EVERY, now)
         if found is None:
             return None
         caller, stored, stale = found
@@ -63,9 +63,24 @@ async def new_token(deps: Deps, email: str, client: str) -> tuple[Token, str] | 
         if not name:
             return row.said(refusals.bad_client())
         secret = BEARER_PREFIX + deps.ids.token()
-        token = Token("tok_" + deps.ids.short(12), user.id, user.email, name, deps.clock.now(), None, None)
-        await store.insert_token(tx, token, digest(secret))
-        return token, secret
+        return await add_token(tx, deps, user, name, secret=secret), secret
+
+
+async def add_token(
+    tx: Tx, deps: Deps, user: User, client: str, *, secret: str | None = None, client_id: str | None = None
+) -> Token:
+    """A token for a client of this person, whose name is fit for a list.
+
+    `secret` is its own, where it is made by hand; else the client's id, which gets its secrets by signing in.
+    """
+    token = Token("tok_" + deps.ids.short(12), user.id, user.email, client, deps.clock.now(), None, None)
+    await store.insert_token(tx, token, digest(secret) if secret is not None else None, client_id)
+    return token
+
+
+async def end_token(tx: Tx, deps: Deps, id: str, owner: str | None = None) -> Token | None:
+    """End a token at once, with all secrets of it. With `owner`, only if it is that person's; None if there is none."""
+    return await store.revoke(tx, id, deps.clock.now(), owner)
 
 
 async def list_tokens(deps: Deps, email: str | None = None) -> list[Token] | Refusal:

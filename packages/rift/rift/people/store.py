@@ -86,15 +86,18 @@ async def members(tx: Tx, user: str) -> list[Member]:
     )
 
 
-async def insert_token(tx: Tx, token: Token, sha256: bytes) -> None:
-    """Add a token; its secret is known by its digest alone."""
+async def insert_token(tx: Tx, token: Token, sha256: bytes | None, client_id: str | None = None) -> None:
+    """Add a token; its secret is known by its digest alone. One of a client that signed in has none of its own."""
     await tx.run(
         """
-        INSERT INTO tokens (id, user_id, client, sha256, created_at)
-        VALUES (%(id)s, %(user)s, %(client)s, %(sha256)s, %(at)s)
+        INSERT INTO tokens (id, user_id, client, sha256, created_at, client_id)
+        VALUES (%(id)s, %(user)s, %(client)s, %(sha256)s, %(at)s, %(client_id)s)
         """,
-        {"id": token.id, "user": token.user_id, "client": token.client, "sha256": sha256, "at": token.created_at},
-    )
+        {
+            "id": token.id, "user": token.user_id, "client": token.client, "sha256": sha256, "at": token.created_at,
+            "client_id": client_id,
+        },
+    )  # fmt: skip
 
 
 async def tokens(tx: Tx, user: str | None) -> list[Token]:
@@ -106,24 +109,41 @@ async def tokens(tx: Tx, user: str | None) -> list[Token]:
     )
 
 
-async def revoke(tx: Tx, id: str, now: datetime) -> Token | None:
-    """End a token; what was revoked before keeps its instant. None when there is none of this id."""
+async def revoke(tx: Tx, id: str, now: datetime, owner: str | None = None) -> Token | None:
+    """End a token; what was revoked before keeps its instant. None when there is none of this id (of this owner)."""
+    params = {"id": id, "now": now, "owner": owner}
     await tx.run(
-        "UPDATE tokens SET revoked_at = %(now)s WHERE id = %(id)s AND revoked_at IS NULL", {"id": id, "now": now}
+        """
+        UPDATE tokens SET revoked_at = %(now)s
+        WHERE id = %(id)s AND revoked_at IS NULL AND (%(owner)s::text IS NULL OR user_id = %(owner)s)
+        """,
+        params,
     )
-    return await tx.one(Token, _TOKENS + "WHERE t.id = %(id)s", {"id": id})
+    return await tx.one(
+        Token, _TOKENS + "WHERE t.id = %(id)s AND (%(owner)s::text IS NULL OR t.user_id = %(owner)s)", params
+    )
 
 
-async def authenticate(tx: Tx, sha256: bytes, used_before: datetime) -> tuple[Caller, bytes, bool] | None:
-    """Whose token has this digest, the stored digest, and whether its last noted use is older than `used_before`."""
+async def authenticate(
+    tx: Tx, sha256: bytes, used_before: datetime, now: datetime
+) -> tuple[Caller, bytes, bool] | None:
+    """Whose token has this digest, the stored digest, and whether its last noted use is older than `used_before`.
+
+    A token that was made by hand has a secret of its own; one that a client got by signing in has many, each for a
+    while. Two unique indexes are asked in one statement.
+    """
     row = await tx.row(
         """
-        SELECT u.id, u.email, u.admin, t.id AS token, t.client, t.sha256,
+        SELECT u.id, u.email, u.admin, t.id AS token, t.client, good.sha256,
                coalesce(t.used_at <= %(before)s, true) AS stale
-        FROM tokens t JOIN users u ON u.id = t.user_id
-        WHERE t.sha256 = %(sha256)s AND t.revoked_at IS NULL AND u.disabled_at IS NULL
+        FROM (
+            SELECT id, sha256 FROM tokens WHERE sha256 = %(sha256)s
+            UNION ALL
+            SELECT token, sha256 FROM access_tokens WHERE sha256 = %(sha256)s AND expires_at > %(now)s
+        ) good JOIN tokens t ON t.id = good.id JOIN users u ON u.id = t.user_id
+        WHERE t.revoked_at IS NULL AND u.disabled_at IS NULL
         """,
-        {"sha256": sha256, "before": used_before},
+        {"sha256": sha256, "before": used_before, "now": now},
     )
     if row is None:
         return None

@@ -131,13 +131,14 @@ class Guard:
     def _unauthorized(self, presented: bool) -> Response:
         challenge = f'Bearer resource_metadata="{self._metadata_url}", scope="{self._scope}"'
         message = (
-            "This call needs a bearer token: `rift token new --user EMAIL --client NAME`, on the server, makes one."
+            "This call needs a bearer token. A client that signs in by the address of this server gets one from its "
+            "person; for others, the Connections page or `rift token new --user EMAIL --client NAME` makes one."
         )
         if presented:
             challenge += ', error="invalid_token", error_description="The token is unknown, expired or revoked"'
             message = (
-                "This bearer token is unknown, expired or revoked: `rift token new --user EMAIL --client NAME`, on "
-                "the server, makes another."
+                "This bearer token is unknown, expired or revoked. Sign the client in again, or make another on the "
+                "Connections page or by `rift token new --user EMAIL --client NAME`."
             )
         return error_response(401, message, {"WWW-Authenticate": challenge}, code=UNAUTHORIZED)
 

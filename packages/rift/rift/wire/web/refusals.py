@@ -9,7 +9,7 @@ _FOREIGN_FORM = kind(
 )
 _FORM_TOO_LARGE = kind("form_too_large", "This form is larger than {kibibytes} KiB: nothing was done.")
 _BAD_FORM = kind("bad_form", "This form cannot be read: nothing was done.")
-_TOO_OFTEN = kind("too_often", "Too many forms came from your address in a minute: nothing was done.")
+_TOO_OFTEN = kind("too_often", "Too many requests came from your address in a minute: nothing was done.")
 _NO_SUCH_PAGE = kind("no_such_page", "There is no such page, or it is not one that you may see.")
 
 

@@ -31,6 +31,8 @@ from rift.wire.web.navigation import Menu
 from rift.wire.web.pages import (
     account,
     boxes,
+    connections,
+    consent,
     docs,
     passkeys,
     sign_in,
@@ -47,6 +49,8 @@ PAGES: tuple[Page, ...] = (
     *passkeys.PAGES,
     *account.PAGES,
     *boxes.PAGES,
+    *connections.PAGES,
+    *consent.PAGES,
     *docs.PAGES,
 )
 """Every page there is."""
@@ -91,7 +95,15 @@ class Door:
     def route(self, page: Page) -> Route:
         """The route of one page."""
 
+        buckets = Buckets(page.rate) if page.rate is not None else None
+
         async def answer(request: Request) -> Response:
+            who = source(request.scope, self._trusted)
+            wait = (
+                buckets.take(who, self._site.deps.clock.monotonic()) if buckets is not None and who is not None else 0.0
+            )
+            if wait > 0:
+                return self._refused(Visit(self._site, request, None), refusals.too_often(math.ceil(wait)))
             return await self._answer(page, request)
 
         methods = [method for method, handler in (("GET", page.get), ("POST", page.post)) if handler]
@@ -176,7 +188,9 @@ class Door:
 STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_form": 400, "too_often": 429,
           "disabled": 403, "needs_admin": 403, "link_over": 410,
           "no_such_session": 404, "no_such_passkey": 404, "sign_in_over": 410, "passkey_not_taken": 403,
-          "unknown_passkey": 403, "passkey_copied": 403}  # fmt: skip
+          "unknown_passkey": 403, "passkey_copied": 403,
+          "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
+          "invalid_request": 400, "no_such_token": 404}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 
 

@@ -15,6 +15,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from keel.buckets import Rate
 from keel.refusal import Refusal
 from rift.audit import Act
 from rift.deps import Deps
@@ -143,6 +144,7 @@ class Page:
 
     `open`: to people who are not signed in, too; others are sent to sign in first, and back. `admin`: for the platform
     admin alone; to everybody else it is not there. A form that is posted by somebody signed in carries `csrf`.
+    `rate`: so often may one source ask for it.
     """
 
     path: str
@@ -150,6 +152,7 @@ class Page:
     post: Handler | None = None
     open: bool = False
     admin: bool = False
+    rate: Rate | None = None
 
 
 def csrf_of(secret: str) -> str:
