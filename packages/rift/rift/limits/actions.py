@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from keel.db import Tx
 from keel.refusal import Refusal
 from rift.audit import SystemAct, audited
@@ -40,6 +42,13 @@ async def of_repo(tx: Tx, deps: Deps, repo: str) -> Limits:
     """What a box of a repository (its id) that starts now may use."""
     found = settle(repo, await store.own(tx, repo), _defaults(deps))
     return Limits(**found.values, own=tuple(sorted(found.own)))
+
+
+async def look(deps: Deps, repos: Sequence[str]) -> dict[str, RepoLimits]:
+    """What boxes of some repositories (their ids) may use, by repository. No record: it is a page's."""
+    async with deps.db.look("limits") as tx:
+        own = await store.own_of(tx, repos)
+    return {repo: settle(repo, own.get(repo, {}), _defaults(deps)) for repo in repos}
 
 
 def _defaults(deps: Deps) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keel.db import Tx
 from rift.names import LIMITS
@@ -14,6 +14,15 @@ async def own(tx: Tx, repo: str) -> dict[str, int]:
     """The limits that a repository (its id) has for its own, by name."""
     row = await tx.row(_OWN, {"repo": repo})
     return {name: value for name, value in (row or {}).items() if value is not None}
+
+
+async def own_of(tx: Tx, repos: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The same of several repositories, by repository; those without limits of their own are not in it."""
+    rows = await tx.rows(
+        "SELECT repo, memory, processes, disk, cpu_shares, open_files FROM limits WHERE repo = ANY(%(repos)s)",
+        {"repos": list(repos)},
+    )
+    return {row["repo"]: {name: row[name] for name in LIMITS if row[name] is not None} for row in rows}
 
 
 async def own_held(tx: Tx, repo: str) -> dict[str, int]:

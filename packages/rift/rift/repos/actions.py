@@ -21,6 +21,7 @@ from rift.people import actions as people
 from rift.people.model import Caller, Membership
 from rift.repos import refusals, store
 from rift.repos.decide import (
+    NO_GITHUB,
     asked_for,
     by_org,
     changed,
@@ -57,10 +58,6 @@ LOOK_AHEAD_SECONDS = 20.0
 """How long rift_watch looks for a branch that Rift has not seen yet."""
 SYNC_WAITS = 120.0
 """How long `rift repo sync` waits for another process that reads the same origin, in seconds."""
-NO_GITHUB = (
-    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
-    "and nothing here needs a GitHub account."
-)
 
 
 # What every member may ask ------------------------------------------------------------
@@ -68,16 +65,25 @@ NO_GITHUB = (
 
 async def whoami(deps: Deps, act: Act) -> WhoAmI:
     """The agent's checklist. Source: rift_whoami."""
-    caller = act.caller
     async with audited(deps, act) as (tx, _):
-        places = await people.memberships(tx, caller.user)
-        names = {place.org: place.name for place in places}
-        repos = await store.theirs(tx, caller.user)
-        views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
-        orgs = by_org(places, await people.members(tx, caller.user), views)
-        ready = decide_ready(orgs)
-        gaps = decide_gaps(orgs, await store.branches(tx, [repo.id for repo in repos]), bool(ready))
-        return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, orgs, gaps, ready)
+        return await _stand(tx, act.caller)
+
+
+async def look(deps: Deps, caller: Caller) -> WhoAmI:
+    """The same for pages, which write no record."""
+    async with deps.db.look(caller.user) as tx:
+        return await _stand(tx, caller)
+
+
+async def _stand(tx: Tx, caller: Caller) -> WhoAmI:
+    places = await people.memberships(tx, caller.user)
+    names = {place.org: place.name for place in places}
+    repos = [repo for repo in await store.theirs(tx, caller.user) if repo.org in names]
+    views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
+    orgs = by_org(places, await people.members(tx, caller.user), views)
+    ready = decide_ready(orgs)
+    gaps = decide_gaps(orgs, await store.branches(tx, [repo.id for repo in repos]), bool(ready))
+    return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, orgs, gaps, ready)
 
 
 async def list_org(deps: Deps, act: Act, org: str) -> OrgRepos | Refusal:
@@ -262,13 +268,6 @@ async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
 
 
 # Reading origins ------------------------------------------------------------
-
-
-async def due(deps: Deps, after: timedelta) -> list[str]:
-    """The repositories (by id) that nobody has read for so long."""
-    now = deps.clock.now()
-    async with deps.db.tx() as tx:
-        return await store.due(tx, now - after, now)
 
 
 async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | None:

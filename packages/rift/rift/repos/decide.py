@@ -21,6 +21,11 @@ BRANCHES_TOLD = 10
 SCHEMES = ("https", "http", "ssh", "git", "file")
 """What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
 
+NO_GITHUB = (
+    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
+    "and nothing here needs a GitHub account."
+)
+
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 _SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
 

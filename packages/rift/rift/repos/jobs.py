@@ -8,7 +8,7 @@ import structlog
 
 from keel.jobs import Jobs, defer
 from rift.deps import Deps
-from rift.repos import actions
+from rift.repos import actions, store
 
 log = structlog.get_logger()
 
@@ -25,11 +25,10 @@ def register(jobs: Jobs[Deps]) -> None:
 async def poll(deps: Deps) -> None:
     """Ask for a look at each repository whose turn it is (Rift:Repos:PollEvery)."""
     after = deps.settings.repos.poll_every - timedelta(seconds=TICK_SECONDS / 2)
-    waiting = await actions.due(deps, after)
-    if waiting:
-        async with deps.db.tx() as tx:
-            for repo in waiting:
-                await defer(tx, "repos.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
+    now = deps.clock.now()
+    async with deps.db.tx() as tx:
+        for repo in await store.due(tx, now - after, now):
+            await defer(tx, "repos.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
 
 
 async def sync(deps: Deps, repo: str) -> None:

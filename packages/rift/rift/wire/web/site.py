@@ -35,6 +35,7 @@ from rift.wire.web.pages import (
     consent,
     docs,
     passkeys,
+    repositories,
     sign_in,
 )
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
@@ -51,6 +52,7 @@ PAGES: tuple[Page, ...] = (
     *boxes.PAGES,
     *connections.PAGES,
     *consent.PAGES,
+    *repositories.PAGES,
     *docs.PAGES,
 )
 """Every page there is."""
