@@ -8,7 +8,7 @@ import typer
 
 from keel.commanding import told, verbosely
 from keel.telemetry import logs
-from rift.cli import audit, people, repos, system
+from rift.cli import audit, mail, people, repos, system
 from rift.secrecy import for_logs
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ for command in (system.up, system.down, system.serve, system.worker, system.migr
 app.command("demo")(system.demo)
 app.add_typer(people.users, name="user")
 app.add_typer(people.tokens, name="token")
+app.add_typer(mail.app, name="mail")
 app.add_typer(repos.app, name="repo")
 app.add_typer(audit.app, name="audit")
 

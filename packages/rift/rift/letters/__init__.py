@@ -28,6 +28,8 @@ class Text:
     subject: str
     text: str
     html: str
+    link: str
+    """The address that it asks to open; empty where it asks for nothing."""
     reply_to: str | None
     """What the facts have as the address of who wrote it."""
 
@@ -62,7 +64,7 @@ def render(
     shown = {"says": says, "to": one_line(to), "public": public}
     return Text(
         says.subject, _TEXT.get_template("letter.txt").render(shown), _HTML.get_template("letter.html").render(shown),
-        says.reply_to,
+        says.url, says.reply_to,
     )  # fmt: skip
 
 

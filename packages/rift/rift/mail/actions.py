@@ -19,7 +19,7 @@ from rift.deps import Deps
 from rift.drivers.post.protocol import Message, MessageRefused, PostError
 from rift.mail import refusals, store
 from rift.mail.decide import AT_MOST, CLAIMED_FOR, TRIED_FOR, decide_again, decide_facts, lane
-from rift.mail.model import WITH_LINK, Kind, Letter, Letters, Link, Opened
+from rift.mail.model import Kind, Letter, Letters, Link, Opened
 from rift.names import LINK_PREFIX
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
@@ -105,10 +105,10 @@ async def trial(deps: Deps, email: str) -> str | Refusal:
         return row.said(result)
 
 
-async def list_letters(deps: Deps, before: tuple[datetime, str] | None = None) -> Letters:
-    """A page of letters, newest first, from after the one of this instant and id. Source: the Mailbox page."""
+async def list_letters(deps: Deps, page: int = 1) -> Letters:
+    """A page of letters, newest first; the first page is 1. Source: the Mailbox page."""
     async with deps.db.look() as tx:
-        found = await store.letters(tx, PAGE + 1, before)
+        found = await store.letters(tx, PAGE + 1, (page - 1) * PAGE)
         counts = await store.states(tx)
     return Letters(found[:PAGE], len(found) > PAGE, counts.get("waiting", 0), counts.get("failed", 0))
 
@@ -122,7 +122,7 @@ async def open_letter(deps: Deps, act: Act, id: str) -> Opened | Refusal:
         text = await _write(tx, deps, letter)
         if isinstance(text, str):
             return row.said(refusals.letter_is_over(text))
-        return Opened(letter, text.subject, text.text, text.html)
+        return Opened(letter, text.subject, text.text, text.html, text.link)
 
 
 async def retry_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
@@ -196,7 +196,7 @@ async def _write(tx: Tx, deps: Deps, letter: Letter) -> letters.Text | str:
         user = await people.find(tx, letter.email)
         if user is None or user.disabled_at is not None:
             return NOBODY
-    if letter.kind in WITH_LINK:
+    if letter.with_link:
         invitation = letter.facts.get("invitation")
         good_for = settings.sign_in.link_for if invitation is None else settings.sign_in.invitation_for
         secret = await mint(

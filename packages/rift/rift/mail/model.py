@@ -50,6 +50,11 @@ class Letter:
     sent_at: datetime | None
 
     @property
+    def with_link(self) -> bool:
+        """Whether its text holds a one-time link."""
+        return self.kind in WITH_LINK
+
+    @property
     def state(self) -> State:
         """How far it has come. One that is being sent at this moment waits, too."""
         if self.sent_at is not None:
@@ -75,7 +80,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A page of letters, newest first; whether there are older ones; how many wait and were given up in all."""
+    """A page of letters, newest first; whether there are older ones; how many wait, and were given up, in all."""
 
     letters: Sequence[Letter]
     more: bool
@@ -91,3 +96,5 @@ class Opened:
     subject: str
     text: str = field(repr=False)
     html: str = field(repr=False)
+    link: str = field(repr=False)
+    """The address that it asks to open; empty where it asks for nothing."""

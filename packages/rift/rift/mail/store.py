@@ -44,17 +44,12 @@ async def find_letter(tx: Tx, id: str) -> Letter | None:
     return await tx.one(Letter, "SELECT * FROM letters WHERE id = %(id)s", {"id": id})
 
 
-async def letters(tx: Tx, limit: int, before: tuple[datetime, str] | None) -> list[Letter]:
-    """Letters, newest first; `before` is the instant and the id of the last one that was seen."""
-    at, id = before or (None, None)
+async def letters(tx: Tx, limit: int, skip: int) -> list[Letter]:
+    """Letters, newest first, after so many of them."""
     return await tx.all(
         Letter,
-        """
-        SELECT * FROM letters
-        WHERE %(at)s::timestamptz IS NULL OR (created_at, id) < (%(at)s, %(id)s)
-        ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-        """,
-        {"at": at, "id": id, "limit": limit},
+        "SELECT * FROM letters ORDER BY created_at DESC, id DESC LIMIT %(limit)s OFFSET %(skip)s",
+        {"limit": limit, "skip": skip},
     )
 
 

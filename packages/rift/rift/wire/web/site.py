@@ -34,6 +34,7 @@ from rift.wire.web.pages import (
     connections,
     consent,
     docs,
+    mailbox,
     passkeys,
     repositories,
     sign_in,
@@ -54,6 +55,7 @@ PAGES: tuple[Page, ...] = (
     *consent.PAGES,
     *repositories.PAGES,
     *docs.PAGES,
+    *mailbox.PAGES,
 )
 """Every page there is."""
 
@@ -192,7 +194,8 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "no_such_session": 404, "no_such_passkey": 404, "sign_in_over": 410, "passkey_not_taken": 403,
           "unknown_passkey": 403, "passkey_copied": 403,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
-          "invalid_request": 400, "no_such_token": 404}  # fmt: skip
+          "invalid_request": 400, "no_such_token": 404,
+          "no_such_letter": 404, "letter_is_over": 410}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 
 
