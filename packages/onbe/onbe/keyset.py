@@ -1,6 +1,6 @@
 """A set of public keys as an agent registers it (RFC 7517, 5): whether each can be used to verify. Pure.
 
-What is taken is what `onbe.jose` verifies with: P-256 for ES256, Ed25519 for EdDSA, RSA of 2048 to 8192 bits for RS256
+What is taken is what `keel.jose` verifies with: P-256 for ES256, Ed25519 for EdDSA, RSA of 2048 to 8192 bits for RS256
 or PS256. Members that nobody publishes are refused, and so is what we do not know: a set is stored as it was given.
 """
 

@@ -21,8 +21,6 @@ SPONSOR_LENGTH = 256
 """The most characters of a person's key."""
 SCOPE_LENGTH = 8 * 1024
 RESOURCE_LENGTH = 2 * 1024
-TOKEN_LENGTH = 16 * 1024
-"""The most characters of a token or assertion that is looked at."""
 BODY_BYTES = 64 * 1024
 """The most bytes of a form."""
 ADMIN_KEY_LENGTH = 32
@@ -49,8 +47,6 @@ GRANT_PREFIX = "task_grant_"
 
 ISSUED_TYP = "at+jwt"
 """The `typ` of the tokens that we issue (RFC 9068)."""
-ALGORITHMS = ("ES256", "PS256", "RS256", "EdDSA")
-"""What others may sign with; each key is pinned to one."""
 
 ENDPOINT = "/oauth2/token"
 """Where tokens are given."""

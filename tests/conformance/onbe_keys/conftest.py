@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.conformance.onbe_keys.asking import DEVELOPMENT, PATH
 from tests.conformance.onbe_keys.endpoint import Endpoint, serving
-from tests.unit.onbe.jose.making import public
+from tests.unit.keel.jose.making import public
 
 from keel.testing import FakeClock
 from onbe.drivers.keys.http import HttpKeys

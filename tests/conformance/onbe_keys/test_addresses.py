@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.onbe_keys.asking import DEVELOPMENT, PATH, kids, refused
 from tests.conformance.onbe_keys.endpoint import Endpoint, serving
 from tests.conformance.onbe_keys.tls import certificate, serving_tls
-from tests.unit.onbe.jose.making import public
+from tests.unit.keel.jose.making import public
 
 from keel.hosts import is_public
 from keel.testing import FakeClock

@@ -9,7 +9,7 @@ import json
 import pytest
 from tests.conformance.onbe_keys.asking import PATH, kids, refused
 from tests.conformance.onbe_keys.endpoint import Endpoint, serving
-from tests.unit.onbe.jose.making import public
+from tests.unit.keel.jose.making import public
 
 from keel.testing import FakeClock, eventually
 from onbe.drivers.keys import fetch

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.onbe_keys.endpoint import serving
-from tests.unit.onbe.jose.making import public
+from tests.unit.keel.jose.making import public
 
 from keel.db import Database
 from keel.testing import FakeClock

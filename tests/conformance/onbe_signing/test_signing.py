@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from joserfc.jws import JWSRegistry
 
+from keel import jose
 from keel.testing import FakeClock
-from onbe import jose
 from onbe.drivers.signing.fake import FakeSigning
 from onbe.drivers.signing.folder import KeyFolder
 from onbe.drivers.signing.local import LocalSigning

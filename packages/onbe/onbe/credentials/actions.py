@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from keel import jose
 from keel.db import Tx
 from keel.ids import digest
 from keel.refusal import Refusal, Stop
-from onbe import jose
 from onbe.audit import Row, recorded, stranger
 from onbe.credentials import refusals, store
 from onbe.credentials.decide import UNKNOWN, decide_standing
@@ -28,7 +28,7 @@ from onbe.deps import Deps
 from onbe.directory.model import Registration
 from onbe.directory.refusals import agent_disabled
 from onbe.grants.refusals import grant_not_found
-from onbe.names import ASSERTION_LIFE, GRANT_PREFIX, INTROSPECT_PATH, SKEW, TOKEN_LENGTH
+from onbe.names import ASSERTION_LIFE, GRANT_PREFIX, INTROSPECT_PATH, SKEW
 from onbe.tasks import actions as tasks
 from onbe.tokens import actions as tokens
 from onbe.tokens import refusals as unbelieved
@@ -143,7 +143,7 @@ async def _revoke_token(tx: Tx, deps: Deps, row: Row, token: str) -> Refusal | N
 
 def _ours(deps: Deps, token: str) -> tuple[Mapping[str, Any], Presented | None]:
     """What a token says that we signed and that has not expired; nothing of any other."""
-    claims = deps.signing.claims(token) if len(token) <= TOKEN_LENGTH else None
+    claims = deps.signing.claims(token) if len(token) <= jose.TOKEN_LENGTH else None
     brought = decide_presented(claims, deps.clock.now()) if claims is not None else None
     return claims or {}, brought if isinstance(brought, Presented) else None
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from keel import jose
 from keel.db import Tx
 from keel.ids import digest, ulid
 from keel.refusal import Refusal, Stop
 from keel.secrecy import masked
-from onbe import jose
 from onbe.audit import Row, recorded, stranger
 from onbe.deps import Deps
 from onbe.directory.model import Registration

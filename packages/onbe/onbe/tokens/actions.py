@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from keel import jose
 from keel.refusal import Kind, Refusal, Retry, Stop
-from onbe import jose
 from onbe.audit import Row, recorded, stranger
 from onbe.deps import Deps
 from onbe.directory.model import Registration

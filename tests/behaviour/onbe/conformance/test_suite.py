@@ -17,8 +17,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.behaviour.onbe.conformance.live import ADMIN_KEY, AUDIENCE, PERSON, PROVIDER, Live, live
 
+from keel import jose
 from keel.testing.plugin import FreshDatabase
-from onbe import jose
 from onbe.conformance.case import CASES
 from onbe.conformance.run import chosen, run
 

@@ -18,7 +18,7 @@ from tests.behaviour.onbe.directory.office import KEY, Office, key, registration
 from tests.wire.serving import served
 from tests.wire.testers import Ran, ran
 
-from onbe import jose
+from keel import jose
 from onbe.serving import web
 
 

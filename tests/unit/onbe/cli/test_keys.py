@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from onbe import jose
+from keel import jose
 from onbe.cli import keys
 
 

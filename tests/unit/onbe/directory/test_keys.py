@@ -22,7 +22,8 @@ from tests.unit.onbe.directory.samples import (
     rsa_key,
 )
 
-from onbe import jose, keyset
+from keel import jose
+from onbe import keyset
 from onbe.directory.decide import changes, decide_change, recorded_form
 from onbe.directory.model import Registration
 

@@ -11,11 +11,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from keel import jose
 from keel.clock import SystemClock
 from keel.db import Database
 from keel.ids import SystemIds
 from keel.settings import SettingsError, load
-from onbe import jose
 from onbe.deps import Deps
 from onbe.drivers.keys.fake import FakeKeys
 from onbe.drivers.signing.fake import FakeSigning
@@ -86,6 +86,6 @@ def test_an_issuer_with_a_path_is_refused_at_the_start() -> None:
 
 def test_the_first_verification_is_as_good_as_the_last_in_a_fresh_program() -> None:
     """The library's algorithms are there without anybody having asked for them before."""
-    program = "from onbe import jose; print(jose.verified('a.b.c', []), jose.JWSRegistry.algorithms['EdDSA'].name)"
+    program = "from keel import jose; print(jose.verified('a.b.c', []), jose.JWSRegistry.algorithms['EdDSA'].name)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "malformed EdDSA\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from keel import jose
 from keel.db import forbid_in_transaction
-from onbe import jose
 from onbe.drivers.keys.protocol import KeysUnavailable
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx2
 
+from keel import jose
 from keel.db import forbid_in_transaction
 from keel.hosts import Resolve
-from onbe import jose
 from onbe.drivers.keys.address import Rules, Target, target
 from onbe.drivers.keys.protocol import KeysUnavailable
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from keel import jose
 from keel.clock import Clock
 from keel.db import forbid_in_transaction
 from keel.hosts import Resolve, system_resolve
-from onbe import jose
 from onbe.drivers.keys.address import Rules
 from onbe.drivers.keys.fetch import Fetched, Fetcher
 from onbe.drivers.keys.protocol import KeysUnavailable

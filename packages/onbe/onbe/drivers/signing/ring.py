@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
-from onbe import jose
+from keel import jose
 from onbe.names import ISSUED_TYP
 
 ALGORITHM = "ES256"

@@ -1,21 +1,20 @@
-"""One question to a directory over HTTP, within bounds: no redirect, no endless body, no JSON that says two things."""
+"""One question to a directory over HTTP, within bounds: as `keel.fetching` has them, in the words of a directory."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 
+from keel import fetching
+from keel.fetching import ANSWER_BYTES
 from onbe.drivers.sponsors.protocol import CannotAnswer, Unreachable
-from onbe.settings import is_loopback
 
-ANSWER_BYTES = 256 * 1024
-"""The most of an answer that is read: a person with very many attributes is smaller."""
+__all__ = ["ANSWER_BYTES", "ID_LENGTH", "Reply", "client_for", "fetched", "sayable", "segment"]
+
 ID_LENGTH = 512
 """The longest name of a person that is asked about."""
 
@@ -29,65 +28,34 @@ class Reply:
 
     def document(self) -> Mapping[str, Any]:
         """The body as a JSON object. Raises CannotAnswer for any other, or one that says a thing twice."""
-        if not self.body.strip():
-            raise CannotAnswer("the answer has no body")
-        return self.document_if_any()
+        try:
+            return fetching.Reply(self.status, self.body).document()
+        except fetching.BadAnswer as error:
+            raise CannotAnswer(str(error)) from None
 
     def document_if_any(self) -> Mapping[str, Any]:
         """The same; empty where there is no body at all."""
-        if not self.body.strip():
-            return {}
-        try:
-            found = json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
-        except (ValueError, RecursionError):
-            raise CannotAnswer(f"the answer (status {self.status}) is not JSON that says each thing once") from None
-        if not isinstance(found, dict):
-            raise CannotAnswer(f"the answer (status {self.status}) is not a JSON object")
-        return found
+        return self.document() if self.body.strip() else {}
 
 
 def client_for(url: str, seconds: float) -> httpx2.AsyncClient:
     """A client for the directory at `url`. It follows no redirect, keeps no cookie, asks for nothing compressed."""
-    client = httpx2.AsyncClient(
-        headers={"Accept-Encoding": "identity", "User-Agent": "onbe"},
-        follow_redirects=False,
-        timeout=httpx2.Timeout(seconds),
-        trust_env=not is_loopback(urlsplit(url).hostname or ""),  # this machine is not reached through a proxy
-    )
-    client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    return client
+    return fetching.client_for(url, seconds, "onbe")
 
 
 async def fetched(client: httpx2.AsyncClient, request: httpx2.Request) -> Reply:
     """The answer to a request, in whatever time it takes: the caller bounds it.
 
-    Raises Unreachable for no answer, a redirect, 5xx, 401, 403, 408, 429; CannotAnswer for a body that is too long or
-    compressed. No text of either holds anything that was sent or received.
+    Raises Unreachable for no answer; CannotAnswer for a body that is too long or compressed. No text of either holds
+    anything that was sent or received.
     """
     try:
-        response = await client.send(request, stream=True)
-        try:
-            status = response.status_code
-            if status >= 500 or 300 <= status < 400 or status in (401, 403, 408, 429):
-                return Reply(status, b"")
-            return Reply(status, await _bounded(response))
-        finally:
-            await response.aclose()
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
-        raise Unreachable(f"no connection to the directory ({type(error).__name__})", anyone=True) from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-        raise Unreachable(f"no answer of the directory ({type(error).__name__})") from None
-
-
-async def _bounded(response: httpx2.Response) -> bytes:
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise CannotAnswer("the answer is compressed, which was not asked for")
-    body = b""
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > ANSWER_BYTES:
-            raise CannotAnswer(f"the answer is longer than {ANSWER_BYTES} bytes")
-    return body
+        reply = await fetching.fetched(client, request, "the directory")
+    except fetching.NoAnswer as error:
+        raise Unreachable(str(error), anyone=error.anyone) from None
+    except fetching.BadAnswer as error:
+        raise CannotAnswer(str(error)) from None
+    return Reply(reply.status, reply.body)
 
 
 def segment(person: str) -> str:
@@ -102,14 +70,3 @@ def sayable(person: str) -> str:
     if not 0 < len(person) <= ID_LENGTH or not person.isprintable():
         raise CannotAnswer("the person's id is empty, too long or not printable: no directory is asked about it")
     return person
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a member stands twice")
-    return found
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no number of JSON")

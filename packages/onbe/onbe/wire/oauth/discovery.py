@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from keel import jose
 from onbe.deps import Deps
-from onbe.names import ALGORITHMS, ENDPOINT, EXCHANGE, INTROSPECT_PATH, REFRESH, REVOKE_PATH
+from onbe.names import ENDPOINT, EXCHANGE, INTROSPECT_PATH, REFRESH, REVOKE_PATH
 from onbe.settings import OnbeSettings
 
 JWKS = "/.well-known/jwks.json"
@@ -36,7 +37,7 @@ def metadata(settings: OnbeSettings) -> dict[str, Any]:
         document[f"{endpoint}_endpoint"] = issuer + path
     for endpoint in ("token", "revocation", "introspection"):
         document[f"{endpoint}_endpoint_auth_methods_supported"] = ["private_key_jwt"]
-        document[f"{endpoint}_endpoint_auth_signing_alg_values_supported"] = list(ALGORITHMS)
+        document[f"{endpoint}_endpoint_auth_signing_alg_values_supported"] = list(jose.ALGORITHMS)
     return document
 
 

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.onbe.jose.making import CLAIMS, honest, part, public, signed
+from tests.unit.keel.jose.making import CLAIMS, honest, part, public, signed
 
-from onbe import jose
+from keel import jose
 
 KEYS = [public("P-256"), public("Ed25519"), public("rsa-2048")]
 TROUBLES = get_args(jose.Trouble)

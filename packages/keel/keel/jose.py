@@ -1,7 +1,7 @@
 """JWTs of others, checked: the algorithm is the key's, and nothing in a header is trusted.
 
 Pure; the cryptography is joserfc's. `peek` looks at a token before it is verified, to find the keys; `verified` gives
-its header and claims, or says what is wrong. Times, issuers and audiences are judged by `tokens.decide`.
+its header and claims, or says what is wrong. Times, issuers and audiences are for the caller to judge.
 
 The compact serialization alone (RFC 7515, 3.1), read strictly: canonical base64url without padding, UTF-8, JSON with
 no member twice, no NaN, no endless nesting, and no text that a database cannot hold. A header with `crit` or `b64` is
@@ -27,10 +27,12 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from onbe.names import ALGORITHMS, TOKEN_LENGTH
-
 Trouble = Literal["malformed", "algorithm", "key_unknown", "signature"]
 
+ALGORITHMS = ("ES256", "PS256", "RS256", "EdDSA")
+"""What is verified with; each key is for one of them."""
+TOKEN_LENGTH = 16 * 1024
+"""The most characters of a token."""
 HEADER_LENGTH = 4096
 """The most characters of a token's first part: those that say much there carry certificates, which nobody looks at."""
 KID_LENGTH = 256

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
-from tests.unit.onbe.jose.making import CLAIMS, Jwk, honest, key, part, public, signed
+from tests.unit.keel.jose.making import CLAIMS, Jwk, honest, key, part, public, signed
 
-from onbe import jose
-from onbe.names import TOKEN_LENGTH
+from keel import jose
+from keel.jose import TOKEN_LENGTH
 
 KINDS = [("P-256", "ES256", {}), ("Ed25519", "EdDSA", {}), ("rsa-2048", "RS256", {}),
          ("rsa-2048", "RS256", {"alg": "RS256"}), ("rsa-2048", "PS256", {"alg": "PS256"}),

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from onbe import jose
+from keel import jose
 
 Jwk = dict[str, Any]
 AnyKey = ECKey | RSAKey | OKPKey

@@ -1,0 +1,111 @@
+"""One question to somebody's server over HTTP, within bounds: no redirect, no cookie, no endless or unclear answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from keel.hosts import is_loopback
+
+ANSWER_BYTES = 256 * 1024
+"""The most of an answer that is read: a person with very many attributes is smaller."""
+
+
+class NoAnswer(Exception):
+    """The server gave none. The text is for a log; nothing that was sent or received is in it."""
+
+    def __init__(self, text: str, *, anyone: bool = False) -> None:
+        super().__init__(text)
+        self.anyone = anyone
+        """Whether it failed before anything was asked: no connection."""
+
+
+class BadAnswer(Exception):
+    """The answer is none that can be taken. The text is for a log; nothing of the answer is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: its status, and its body as it came."""
+
+    status: int
+    body: bytes
+
+    def document(self) -> Mapping[str, Any]:
+        """The body as a JSON object. Raises BadAnswer for any other, or one that says a thing twice."""
+        if not self.body.strip():
+            raise BadAnswer("the answer has no body")
+        return self.document_if_any()
+
+    def document_if_any(self) -> Mapping[str, Any]:
+        """The same; empty where there is no body at all."""
+        if not self.body.strip():
+            return {}
+        try:
+            found = json.loads(self.body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise BadAnswer(f"the answer (status {self.status}) is not JSON that says each thing once") from None
+        if not isinstance(found, dict):
+            raise BadAnswer(f"the answer (status {self.status}) is not a JSON object")
+        return found
+
+
+def client_for(url: str, seconds: float, agent: str) -> httpx2.AsyncClient:
+    """A client for the server at `url`. It follows no redirect, keeps no cookie, asks for nothing compressed."""
+    client = httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity", "User-Agent": agent},
+        follow_redirects=False,
+        timeout=httpx2.Timeout(seconds),
+        trust_env=not is_loopback(urlsplit(url).hostname or ""),  # this machine is not reached through a proxy
+    )
+    client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return client
+
+
+async def fetched(client: httpx2.AsyncClient, request: httpx2.Request, whom: str) -> Reply:
+    """The answer of `whom` to a request, in whatever time it takes: the caller bounds it.
+
+    The body of a redirect, 5xx, 401, 403, 408 or 429 is not read. Raises NoAnswer; BadAnswer for a body that is too
+    long or compressed.
+    """
+    try:
+        response = await client.send(request, stream=True)
+        try:
+            status = response.status_code
+            if status >= 500 or 300 <= status < 400 or status in (401, 403, 408, 429):
+                return Reply(status, b"")
+            return Reply(status, await _bounded(response))
+        finally:
+            await response.aclose()
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
+        raise NoAnswer(f"no connection to {whom} ({type(error).__name__})", anyone=True) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+        raise NoAnswer(f"no answer of {whom} ({type(error).__name__})") from None
+
+
+async def _bounded(response: httpx2.Response) -> bytes:
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BadAnswer("the answer is compressed, which was not asked for")
+    body = b""
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > ANSWER_BYTES:
+            raise BadAnswer(f"the answer is longer than {ANSWER_BYTES} bytes")
+    return body
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a member stands twice")
+    return found
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
