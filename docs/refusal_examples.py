@@ -147,6 +147,8 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     ),
     "invalid_redirect_uri": lambda: connections.invalid_redirect_uri("javascript:x", "its scheme is nobody's own"),
     "clients_full": lambda: connections.clients_full(10_000),
+    "not_sealed": lambda: records.not_sealed(4711, 30),
+    "nothing_to_erase": lambda: records.nothing_to_erase(TASK.id),
     "no_such_page": web.no_such_page,
     # The command line
     "bad_email": lambda: people.bad_email("ada@"),

@@ -35,9 +35,23 @@ def ahead(at: datetime, now: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time: "4 hours", "90 minutes", "20 seconds"."""
+    """A length of time: "90 days", "4 hours", "90 minutes", "20 seconds"."""
     seconds = int(length.total_seconds())
+    if seconds % 86_400 == 0 and seconds >= 2 * 86_400:
+        return f"{seconds // 86_400} days"
     for unit, size in (("hour", 3_600), ("minute", 60), ("second", 1)):
         if seconds % size == 0 and seconds >= size:
             return f"{seconds // size} {unit}{'s' if seconds // size > 1 else ''}"
     return "0 seconds"
+
+
+def took(microseconds: int) -> str:
+    """How long something took, as a person reads it: "0.4 ms", "12 ms", "1.2 s", "2 min 5 s"."""
+    if microseconds < 10_000:
+        return f"{microseconds / 1000:.1f} ms"
+    if microseconds < 1_000_000:
+        return f"{microseconds // 1000} ms"
+    if microseconds < 60_000_000:
+        return f"{microseconds / 1_000_000:.1f} s"
+    minutes, seconds = divmod(microseconds // 1_000_000, 60)
+    return f"{minutes} min {seconds} s"

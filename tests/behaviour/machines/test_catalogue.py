@@ -84,6 +84,14 @@ ELSEWHERE = {
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "too_often": (DOOR, "test_one_source_sends_so_many_forms_a_minute_and_no_more"),
+    "not_sealed": (
+        "tests/wire/web/test_audit.py",
+        "test_a_record_is_shown_whole_with_its_text_its_seal_and_a_proof_that_holds",
+    ),
+    "nothing_to_erase": (
+        "tests/unit/records/test_readers.py",
+        "test_texts_are_erased_by_the_tasks_owner_and_by_an_admin_for_their_own_boxes",
+    ),
     "no_such_page": (DOOR, "test_a_page_that_is_not_for_everybody_is_not_there"),
     "unknown_client": (ASKING, "test_a_client_that_nobody_knows_gets_a_page_and_no_answer"),
     "client_unreadable": (DOCUMENTS, "test_a_document_that_cannot_be_used_is_told_on_the_page_and_nothing_is_sent"),

@@ -245,9 +245,9 @@ async def expire(deps: Deps) -> None:
         await store.forget_asks(tx, now - TAKE_WITHIN)
 
 
-async def erase_texts(tx: Tx, task: str) -> int:
-    """Erase the shell texts of a task's commands that have ended; how many."""
-    return await store.erase_texts(tx, task)
+async def erase_texts(tx: Tx, task: str, boxes: Sequence[str] | None = None) -> int:
+    """Erase the shell texts of a task's commands that have ended, or of those of these boxes; how many."""
+    return await store.erase_texts(tx, task, boxes)
 
 
 async def forget(deps: Deps) -> int:

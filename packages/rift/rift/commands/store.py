@@ -266,15 +266,15 @@ async def take_answer(tx: Tx, id: str) -> Handed | None:
     )
 
 
-async def erase_texts(tx: Tx, task: str) -> int:
-    """Erase the shell texts of a task's commands that have ended; how many."""
+async def erase_texts(tx: Tx, task: str, boxes: Sequence[str] | None = None) -> int:
+    """Erase the shell texts of a task's commands that have ended, or of those of these boxes; how many."""
     return await tx.run(
         """
         UPDATE commands SET input = '' FROM boxes b
         WHERE b.id = commands.box AND b.task = %(task)s AND kind = 'bash' AND input <> ''
-          AND commands.state NOT IN ('queued', 'claimed')
+          AND commands.state NOT IN ('queued', 'claimed') AND (%(boxes)s::text[] IS NULL OR b.id = ANY(%(boxes)s))
         """,
-        {"task": task},
+        {"task": task, "boxes": list(boxes) if boxes is not None else None},
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 TextState = Literal["none", "kept", "erased", "changed"]
 """Of a record's text: it never had one; it is there and is the one it was made with; it is gone; it is another."""
@@ -88,6 +88,89 @@ class Erased:
 
     records: int
     commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who looks at the records on a page, with what they may read at this moment."""
+
+    user: str
+    orgs: tuple[str, ...] = ()
+    """The organizations that they are an admin of, their own too."""
+    nobodys: bool = False
+    """Whether they also read what is of no person: a platform admin does."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As what they are noted beside records: themselves, and for each organization."""
+        return (self.user, *self.orgs)
+
+
+class Place(NamedTuple):
+    """A place in the list of records, which is ordered by instant and number."""
+
+    at: datetime
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which of the records that somebody may read; None is any. `before` is where the page begins, going back."""
+
+    task: str | None = None
+    box: str | None = None
+    actor: str | None = None
+    """A person's id."""
+    action: str | None = None
+    outcome: str | None = None
+    """An outcome, or `refused` for every refusal's code."""
+    since: datetime | None = None
+    until: datetime | None = None
+    before: Place | None = None
+    limit: int = 50
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether of the records in its period some may not fit."""
+        return any(one is not None for one in (self.task, self.box, self.actor, self.action, self.outcome))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a page's records can be: what the reader did, what is noted for these names, what is of nobody."""
+
+    own: bool
+    names: tuple[str, ...]
+    nobodys: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Erasable:
+    """Whose texts somebody may erase in a task: of all its records, or of those of these boxes."""
+
+    whole: bool
+    boxes: tuple[str, ...] = ()
+    org: str | None = None
+    """The organization that the boxes are of, where it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page of records, the newest first."""
+
+    entries: tuple[Entry, ...]
+    boxes: Mapping[str, str]
+    """Names of the boxes that it speaks of, by id."""
+    tasks: Mapping[str, str]
+    """Names of the reader's own tasks that it speaks of, by id."""
+    older: Place | None
+    """Where the next page begins; None at the end."""
+    looked: bool = False
+    """Whether the page ends because enough was looked through, and not because it is full or there is no more."""
+    erasable: int | None = None
+    """Of the task that was asked for: how many kept texts the reader may erase. None without a task, or no right."""
+    which: tuple[str, ...] = ()
+    """The ids of the boxes that have the name that was asked for, where they are more than one: nothing is shown."""
 
 
 def text_state(kept: bool, made_with: bytes | None, found: bytes | None) -> TextState:

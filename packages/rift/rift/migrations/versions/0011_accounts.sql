@@ -203,6 +203,9 @@ CREATE TRIGGER ledger_no_change BEFORE UPDATE OR DELETE ON ledger_readers
 CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON ledger_readers
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_is_append_only();
 
+-- A box is asked for by its name, too.
+CREATE INDEX boxes_name ON boxes (name);
+
 -- What the system and its operator did, which is of no person: a platform admin reads it.
 CREATE INDEX ledger_nobodys ON ledger (at, seq) WHERE actor IS NULL AND task IS NULL AND box IS NULL;
 

@@ -23,13 +23,14 @@ from keel.web.sources import networks, source
 from rift.deps import Deps
 from rift.secrecy import without_secrets
 from rift.sessions import actions as sessions
-from rift.times import age, ahead, rfc3339, span
+from rift.times import age, ahead, rfc3339, span, took
 from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, refusal_problem
 from rift.wire.web import refusals
 from rift.wire.web.navigation import Menu
 from rift.wire.web.pages import (
     account,
+    audit,
     boxes,
     connections,
     consent,
@@ -54,6 +55,7 @@ PAGES: tuple[Page, ...] = (
     *connections.PAGES,
     *consent.PAGES,
     *repositories.PAGES,
+    *audit.PAGES,
     *docs.PAGES,
     *mailbox.PAGES,
 )
@@ -76,6 +78,7 @@ def templates() -> Environment:
     )  # fmt: skip
     made.filters |= {"age": age, "ahead": ahead, "rfc3339": rfc3339, "span": span, "mend": mend_text}
     made.filters["without_secrets"] = without_secrets
+    made.filters["took"] = took
     menu = Menu({page.path for page in PAGES})
     made.globals |= {"static": static, "menu": menu.of, "open_menu": menu.open}
     made.globals["ui"] = made.get_template("ui.html").module
@@ -195,7 +198,8 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "unknown_passkey": 403, "passkey_copied": 403,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
           "invalid_request": 400, "no_such_token": 404,
-          "no_such_letter": 404, "letter_is_over": 410}  # fmt: skip
+          "no_such_letter": 404, "letter_is_over": 410,
+          "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 
 

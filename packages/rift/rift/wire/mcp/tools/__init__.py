@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rift.wire.mcp.tool import Tool
 from rift.wire.mcp.tools import (
+    audit,
     bash,
     docs,
     output,
@@ -32,7 +33,7 @@ TOOLS: tuple[Tool, ...] = tuple(
         *(vm_new, vm_ls, vm_destroy, vm_suspend),
         *(bash, read, write, output, stop),
         *(whoami, repos, watch, unwatch),
-        *(docs,),
+        *(docs, audit),
     )
 )
 """Every tool there is."""
