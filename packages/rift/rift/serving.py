@@ -32,7 +32,8 @@ from rift.wire.mcp.tools import TOOLS
 from rift.wire.oauth.endpoints import oauth_routes
 from rift.wire.oauth.metadata import RESOURCE_PATH, metadata_routes
 from rift.wire.observed import observed, on_fault
-from rift.wire.web.site import web_routes
+from rift.wire.web.errors import Errors
+from rift.wire.web.site import web_routes, web_site
 
 
 def web(deps: Deps) -> ASGIApp:
@@ -60,7 +61,7 @@ def web(deps: Deps) -> ASGIApp:
             yield
 
     inside = Starlette(
-        exception_handlers={Exception: on_fault},
+        exception_handlers=Errors(web_site(deps, public)).handlers,
         routes=[
             *mcp_routes(guard),
             *agent_routes(deps),
@@ -116,8 +117,9 @@ async def _serve(
 ) -> None:
     background = asyncio.create_task(work(deps), name="work") if with_work else None
     most = most_connections(deps.settings.server.connections)
+    full = Errors(web_site(deps, address(deps.settings))).full(too_many(most))
     # Calls that wait answer with what there is, once no more are taken.
     await serving.serve(
-        server(web(deps), most, too_many(most)), sockets, ready, ending,
+        server(web(deps), most, full), sockets, ready, ending,
         background=background, stopping=deps.signals.close,
     )  # fmt: skip

@@ -15,7 +15,8 @@ from rift.deps import Deps
 from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people.model import User
-from rift.wire.web.site import web_routes
+from rift.wire.web.errors import Errors
+from rift.wire.web.site import web_routes, web_site
 
 PUBLIC = "http://127.0.0.1:7433"
 
@@ -26,7 +27,7 @@ class Browser:
     def __init__(self, deps: Deps, public: str = PUBLIC) -> None:
         self.deps = deps
         self.public = public
-        app = Starlette(routes=web_routes(deps, public))
+        app = Starlette(routes=web_routes(deps, public), exception_handlers=Errors(web_site(deps, public)).handlers)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=public)
 
     async def get(self, path: str, **more: str) -> httpx2.Response:

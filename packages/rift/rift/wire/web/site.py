@@ -25,7 +25,7 @@ from rift.secrecy import without_secrets
 from rift.sessions import actions as sessions
 from rift.times import age, ahead, rfc3339, span, took
 from rift.wire.hosts import hosts_of
-from rift.wire.refusals import mend_text, refusal_problem
+from rift.wire.refusals import mend_text, mend_value, refusal_problem
 from rift.wire.web import refusals
 from rift.wire.web.navigation import Menu
 from rift.wire.web.pages import (
@@ -62,10 +62,14 @@ PAGES: tuple[Page, ...] = (
 """Every page there is."""
 
 
+def web_site(deps: Deps, public: str) -> Site:
+    """What every page has. `public` is the public address."""
+    return Site(deps, public, hosts_of(deps.settings, public), templates())
+
+
 def web_routes(deps: Deps, public: str) -> list[BaseRoute]:
     """The routes of every page, and of what they are made with."""
-    site = Site(deps, public, hosts_of(deps.settings, public), templates())
-    door = Door(site)
+    door = Door(web_site(deps, public))
     routes: list[BaseRoute] = [door.route(page) for page in PAGES]
     return [*routes, Mount("/static", StaticFiles(directory=STATIC))]
 
@@ -115,6 +119,14 @@ class Door:
 
         methods = [method for method, handler in (("GET", page.get), ("POST", page.post)) if handler]
         return Route(page.path, answer, methods=methods)
+
+    async def refuse(self, request: Request, refusal: Refusal) -> Response:
+        """A refusal as a page of who asks, where no page answers."""
+        if not self._site.hosts.known(request.headers.get("host", "")):
+            return PlainTextResponse("This server does not answer to that Host.", 421)
+        secret = request.cookies.get(self._site.cookie, "")
+        session = await sessions.visitor(self._site.deps, secret) if secret else None
+        return self._refused(Visit(self._site, request, session, secret if session else ""), refusal)
 
     async def _answer(self, page: Page, request: Request) -> Response:
         site = self._site
@@ -185,7 +197,9 @@ class Door:
         if is_json(visit.request):  # a script of ours asks, and tells the person itself
             response = JSONResponse({**problem, "status": status}, status, headers=headers(self._site))
         else:
-            response = visit.render("refused.html", status, refusal=refusal)
+            heading = HEADINGS.get(status, "Not done")
+            mends = [{**mend_value(mend), "text": mend_text(mend)} for mend in refusal.mends]
+            response = visit.render("refused.html", status, refusal=refusal, heading=heading, mends=mends)
         for mend in refusal.mends:
             if isinstance(mend, Retry):
                 response.headers["Retry-After"] = str(math.ceil(mend.after))
@@ -201,6 +215,10 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "no_such_letter": 404, "letter_is_over": 410,
           "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
+
+
+HEADINGS = {403: "Not allowed", 404: "Not here", 410: "Over", 413: "Too large", 429: "Too often"}
+"""What such a page says above all."""
 
 
 def is_json(request: Request) -> bool:
