@@ -13,6 +13,8 @@ from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
 from rift.connections import refusals as connections
 from rift.hosts.model import Shortage
+from rift.invites import refusals as invites
+from rift.invites.model import Invitation
 from rift.limits import refusals as limits
 from rift.mail import refusals as mail
 from rift.names import COMMAND_BYTES
@@ -49,6 +51,10 @@ PARKED = replace(BOX, state="parked")
 OPEN = (OpenCommand(VM, 11, "bash", "npm test", True, NOW), OpenCommand(VM, 12, "bash", "npm start", True, NOW))
 REPO = Repo("repo_app", "org_ada", "acme", "app", "https://example.org/acme/app.git", "proxy", NOW, None, NOW)
 FAILED = Watch(REPO.id, "main", 1, COMMIT, 0, "the checkout could not be made: No space left on device", NOW)
+INVITATION = Invitation(
+    "inv_4m2k7qpx9tzr", "org_lovelace", "lovelace", "grace@example.com", "member", "ada@example.com", NOW,
+    NOW + timedelta(days=14),
+)  # fmt: skip
 PERSONAL = Membership("org_ada", "personal", "admin")
 
 
@@ -115,6 +121,21 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     ),
     # Accounts and pages
     "disabled": lambda: people.disabled("ada@example.com"),
+    "needs_platform_admin": lambda: people.needs_platform_admin(
+        CallMend("rift_account_invite", {"email": "grace@example.com"}).text
+    ),
+    "last_platform_admin": lambda: people.last_platform_admin("ada@example.com"),
+    "team_name": lambda: people.bad_team_name(64),
+    "team_exists": lambda: people.team_exists("acme"),
+    "not_a_team": people.not_a_team,
+    "no_such_member": lambda: people.no_such_member("grace@example.com", "acme"),
+    "last_team_admin": lambda: people.last_team_admin("ada@example.com", "acme"),
+    "already_member": lambda: invites.already_member("grace@example.com", "acme"),
+    "no_invitation": lambda: invites.no_invitation("acme", (INVITATION,)),
+    "not_invited": lambda: invites.not_invited("inv_4m2k7qpx9tzr", "acme"),
+    "invitation_over": invites.over,
+    "invitation_limit": lambda: invites.too_many("acme", 200),
+    "bad_since": lambda: invites.bad_since("yesterday"),
     "link_over": mail.link_over,
     "sign_in_over": sessions.sign_in_over,
     "no_such_session": sessions.no_such_session,
@@ -155,6 +176,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "user_exists": lambda: people.user_exists("ada@example.com"),
     "no_such_user": lambda: people.no_such_user("grace@example.com"),
     "no_admin": people.no_admin,
+    "no_such_team": lambda: people.no_such_team("acme"),
     "bad_client": people.bad_client,
     "no_such_token": lambda: people.no_such_token("tok_abc123"),
     "bad_repository_name": lambda: repos.bad_name("app"),

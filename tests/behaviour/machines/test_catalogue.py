@@ -18,6 +18,7 @@ from tests.unit.people.house import act
 import rift as package
 from keel.refusal import CATALOGUE, YOUR_HANDLE, Call, Refusal
 from rift.agents import actions as agents
+from rift.audit import SystemAct
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box
 from rift.commands import actions as commands
@@ -25,6 +26,7 @@ from rift.commands.actions import Wanted
 from rift.commands.model import End
 from rift.deadline import Deadline
 from rift.hosts import actions as hosts
+from rift.invites import actions as invites
 from rift.limits import actions as limits
 from rift.limits.model import Change
 from rift.people import actions as people
@@ -56,6 +58,7 @@ ELSEWHERE = {
         "tests/wire/mcp/test_many_waiting.py",
         "test_a_call_that_finds_no_connection_in_time_did_nothing_and_says_when_to_come_back",
     ),
+    "invitation_limit": ("tests/unit/invites/test_actions.py", "test_a_teams_open_invitations_are_bounded"),
     "disabled": (DOOR, "test_who_was_put_out_has_no_page_and_no_link"),
     "link_over": (DOOR, "test_a_link_that_is_too_old_signs_nobody_in"),
     "sign_in_over": (
@@ -269,6 +272,29 @@ async def of_people(rift: Place) -> Produced:
     yield await repos.add_repo(rift.deps, None, "acme/new", URL)
 
 
+async def of_accounts(rift: Place) -> Produced:
+    deps, ada, bob = rift.deps, rift.act(), rift.act(rift.bob)
+    async with deps.db.tx() as tx:
+        await tx.run("UPDATE users SET admin = id = %(ada)s", {"ada": rift.ada.user})
+    yield await invites.invite_account(deps, bob, "eve@example.org")
+    yield await people.disable(deps, ada, rift.ada.email)
+    yield await people.new_team(deps, ada, "personal")
+    assert not isinstance(await people.new_team(deps, ada, "lovelace"), Refusal)
+    yield await people.new_team(deps, bob, "Lovelace")
+    yield await people.leave(deps, ada, "personal")
+    yield await people.leave(deps, ada, "lovelace")
+    yield await people.remove_member(deps, ada, "lovelace", rift.bob.email)
+    yield await invites.invite(deps, ada, "lovelace", rift.ada.email)
+    yield await invites.invite(deps, ada, "lovelace", "nobody")
+    yield await invites.invite(deps, SystemAct("rift org invite", {}, 1000.0), "turing", rift.bob.email)
+    yield await invites.accept(deps, bob, "lovelace")
+    yield await invites.withdraw(deps, ada, "lovelace", "inv_nothing")
+    yield await invites.withdraw_account(deps, ada, "eve@example.org")
+    yield await invites.waitlist(deps, ada, "yesterday")
+    assert not isinstance(await invites.invite(deps, ada, "lovelace", rift.bob.email), Refusal)
+    yield await invites.accept(deps, bob, "turing")
+
+
 async def of_the_wire(rift: Place) -> Produced:
     for tool in TOOLS:
         for given in ({}, {"no": "such"}, {**tool.example, "more": 1}, "[", None):
@@ -286,6 +312,7 @@ STORIES: list[Callable[[Place], Produced]] = [
     of_limits,
     of_commands,
     of_repositories,
+    of_accounts,
     of_people,
     of_records,
     of_the_wire,

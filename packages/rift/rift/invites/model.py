@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
-from rift.people.model import Role
+from rift.people.model import Membership, Person, Role
+
+Outcome = Literal["accepted", "declined", "withdrawn"]
+"""How an invitation ended; one that nobody answered in time is just not open any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,28 @@ class Invitation:
     invited_by: str | None
     """The address of who invited; None for a command on the server."""
     created_at: datetime
+    """When it was made, or made anew the last time."""
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """What an invitation did."""
+
+    invitation: Invitation
+    renewed: bool
+    """Whether this address was invited before: the invitation is good for longer now, with this role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """One organization as a member sees it."""
+
+    place: Membership
+    people: tuple[Person, ...]
+    """Admins first."""
+    invitations: tuple[Invitation, ...]
+    """The open ones, oldest first; none for a member who is no admin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +59,15 @@ class Waiting:
     organization: str
     note: str
     joined_at: datetime
+    """No two joined at the same instant."""
     teams: tuple[str, ...]
     """The names of the teams that have invited them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waitlist:
+    """A part of the waitlist, oldest first."""
+
+    people: tuple[Waiting, ...]
+    more_since: datetime | None
+    """When the first one after these joined; None when there is nobody after them."""

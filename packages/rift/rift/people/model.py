@@ -80,6 +80,31 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """One member of one organization, for those who look after it."""
+
+    user: str
+    """The user's id."""
+    email: str
+    role: Role
+    joined_at: datetime
+    disabled: bool
+    """Whether a platform admin has put them out: they are a member, and can do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """A team, for whoever runs the server."""
+
+    id: str
+    name: str
+    created_at: datetime
+    members: int
+    admins: int
+    """How many of the members may change it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """What an MCP client signs in with. The secret is shown once and only its SHA-256 is kept."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keel.refusal import Ask, Call, Refusal, kind
+from keel.refusal import Ask, Call, Mend, Refusal, kind
 from rift.people.model import OPERATOR, Membership
 
 _BAD_EMAIL = kind("bad_email", "{email} is not an email address.")
@@ -15,12 +15,27 @@ _BAD_CLIENT = kind("bad_client", "A client's name needs at least one printable c
 _NO_SUCH_TOKEN = kind("no_such_token", "There is no token {token}.")
 _NO_SUCH_ORG = kind("no_such_org", "You are in no organization called {org}. The ones you can name: {known}.")
 _DISABLED = kind("disabled", "{email} was put out of this Rift: nothing is done for that account.")
+_LAST_PLATFORM_ADMIN = kind(
+    "last_platform_admin", "{email} is the only platform admin of this Rift, and there is always one."
+)
+_NEEDS_PLATFORM_ADMIN = kind("needs_platform_admin", "Only the platform admin can do this.")
+_TEAM_NAME = kind(
+    "team_name",
+    "A team's name is 1 to {most} readable characters, one of them a letter or a digit; it is not personal, and no "
+    "email address.",
+)
+_TEAM_EXISTS = kind("team_exists", "There is a team called {team} already, so none was made.")
+_TEAM_ALONE = kind("not_a_team", "personal is an organization of one person: nobody is invited to it or leaves it.")
+_LAST_TEAM_ADMIN = kind("last_team_admin", "{email} is the only admin of {team}, and a team keeps at least one.")
+_NO_SUCH_MEMBER = kind("no_such_member", "{email} is not in {team}.")
+_NO_SUCH_TEAM = kind("no_such_team", "This Rift has no team called {team}.")
 _NEEDS_ADMIN = kind("needs_admin", "Only an admin of {org} can do this, and you are a member of it.")
 
 
-def bad_email(email: str) -> Refusal:
-    """Not an address."""
-    return _BAD_EMAIL(Ask(OPERATOR, "`rift user add EMAIL` with an address such as ada@example.org"), email=email)
+def bad_email(email: str, mend: Mend | None = None) -> Refusal:
+    """Not an address. `mend` is the same again with one; without it, the command of whoever runs the server."""
+    add = Ask(OPERATOR, "`rift user add EMAIL` with an address such as ada@example.org")
+    return _BAD_EMAIL(mend or add, email=email)
 
 
 def user_exists(email: str) -> Refusal:
@@ -65,3 +80,48 @@ def needs_admin(org: str, ask: str) -> Refusal:
 def disabled(email: str) -> Refusal:
     """A platform admin has put them out."""
     return _DISABLED(Ask("the platform admin", f"`rift user enable {email}` lets them in again"), email=email)
+
+
+def last_platform_admin(email: str) -> Refusal:
+    """Nobody would be left to let anybody in."""
+    return _LAST_PLATFORM_ADMIN(Ask(OPERATOR, "`rift user admin EMAIL` makes another one first"), email=email)
+
+
+def needs_platform_admin(ask: str) -> Refusal:
+    """`ask` is what to ask them for."""
+    return _NEEDS_PLATFORM_ADMIN(Ask("the platform admin", ask))
+
+
+def bad_team_name(most: int) -> Refusal:
+    """Nothing readable is left of it, it is too long, or it names something else."""
+    return _TEAM_NAME(Call("rift_org_new", {"name": "<the team's name>"}), most=most)
+
+
+def team_exists(team: str) -> Refusal:
+    """Names are unique whatever their case. The team may be anybody's: nothing else is told of it."""
+    return _TEAM_EXISTS(
+        Call("rift_org_new", {"name": "<another name>"}),
+        Ask(f"an admin of {team}", Call("rift_org_invite", {"org": team, "email": "<your address>"}).text),
+        team=team,
+    )
+
+
+def not_a_team() -> Refusal:
+    """What only a team has was wanted of a personal organization."""
+    return _TEAM_ALONE(Call("rift_org_new", {"name": "<the team's name>"}))
+
+
+def last_team_admin(email: str, team: str) -> Refusal:
+    """Somebody else has to be an admin first."""
+    page = "on the Organization page, make another member an admin first"
+    return _LAST_TEAM_ADMIN(Ask(f"an admin of {team}", page), email=email, team=team)
+
+
+def no_such_member(email: str, team: str) -> Refusal:
+    """Not there, or not any more."""
+    return _NO_SUCH_MEMBER(Call("rift_whoami"), email=email, team=team)
+
+
+def no_such_team(team: str) -> Refusal:
+    """Told to whoever runs the server, who sees all teams."""
+    return _NO_SUCH_TEAM(Ask(OPERATOR, "`rift org ls` lists the teams"), team=team)

@@ -6,11 +6,15 @@ from collections.abc import Collection
 from datetime import datetime
 
 from keel.db import Tx
-from rift.people.model import Caller, Member, Membership, Token, User
+from rift.people.model import Caller, Member, Membership, Person, Role, Team, Token, User
 
 _PLACES = """
     SELECT m.org, CASE WHEN o.personal_of = m.user_id THEN 'personal' ELSE o.name END AS name, m.role
     FROM members m JOIN orgs o ON o.id = m.org
+"""
+_TEAMS = """
+    SELECT o.id, o.name, o.created_at, count(m.user_id) AS members, count(*) FILTER (WHERE m.role = 'admin') AS admins
+    FROM orgs o LEFT JOIN members m ON m.org = o.id WHERE o.personal_of IS NULL
 """
 _TOKENS = """
     SELECT t.id, t.user_id, u.email, t.client, t.created_at, t.used_at, t.revoked_at
@@ -30,8 +34,8 @@ async def emails(tx: Tx, ids: Collection[str]) -> dict[str, str]:
 
 
 async def first_admin(tx: Tx) -> User | None:
-    """The platform admin who was there first."""
-    return await tx.one(User, "SELECT * FROM users WHERE admin ORDER BY created_at, id LIMIT 1")
+    """The platform admin who was there first, of those who are not put out."""
+    return await tx.one(User, "SELECT * FROM users WHERE admin AND disabled_at IS NULL ORDER BY created_at, id LIMIT 1")
 
 
 async def users(tx: Tx) -> list[User]:
@@ -53,8 +57,115 @@ async def insert_user(tx: Tx, user: User, org: str) -> bool:
     await tx.run(
         "INSERT INTO orgs (id, name, personal_of, created_at) VALUES (%(org)s, %(email)s, %(id)s, %(at)s)", params
     )
-    await tx.run("INSERT INTO members (org, user_id, role) VALUES (%(org)s, %(id)s, 'admin')", params)
+    await insert_member(tx, org, user.id, "admin", user.created_at)
     return True
+
+
+async def lock_platform(tx: Tx) -> None:
+    """Until the commit nobody else changes who is a platform admin and who is put out."""
+    await tx.run("SELECT pg_advisory_xact_lock(hashtextextended('platform admins', 11))")
+
+
+async def keep_admin(tx: Tx, user: str) -> bool:
+    """Whether a person is a platform admin now, which they stay until this transaction ends."""
+    held = "SELECT FROM users WHERE id = %(user)s AND admin AND disabled_at IS NULL FOR SHARE"
+    return bool(await tx.run(held, {"user": user}))
+
+
+async def disabled(tx: Tx, user: str) -> bool:
+    """Whether a person is put out."""
+    return bool(await tx.run("SELECT FROM users WHERE id = %(user)s AND disabled_at IS NOT NULL", {"user": user}))
+
+
+async def admins(tx: Tx) -> list[User]:
+    """The platform admins who are not put out, the first one first."""
+    return await tx.all(User, "SELECT * FROM users WHERE admin AND disabled_at IS NULL ORDER BY created_at, id")
+
+
+async def put_admin(tx: Tx, id: str, admin: bool) -> User | None:
+    """Make somebody a platform admin, or one no longer."""
+    return await tx.one(
+        User, "UPDATE users SET admin = %(admin)s WHERE id = %(id)s RETURNING *", {"id": id, "admin": admin}
+    )
+
+
+async def put_disabled(tx: Tx, id: str, at: datetime | None) -> User | None:
+    """Put somebody out since an instant (who was, stays so since when it was), or (None) let them in again."""
+    return await tx.one(
+        User,
+        """
+        UPDATE users SET disabled_at = CASE WHEN %(at)s::timestamptz IS NULL THEN NULL
+                                            ELSE coalesce(disabled_at, %(at)s) END
+        WHERE id = %(id)s RETURNING *
+        """,
+        {"id": id, "at": at},
+    )
+
+
+async def insert_team(tx: Tx, org: str, name: str, now: datetime) -> bool:
+    """Add a team without members; False when one has this name, whatever its case."""
+    return bool(
+        await tx.run(
+            """
+            INSERT INTO orgs (id, name, created_at) VALUES (%(org)s, %(name)s, %(now)s)
+            ON CONFLICT (lower(name)) WHERE personal_of IS NULL DO NOTHING
+            """,
+            {"org": org, "name": name, "now": now},
+        )
+    )
+
+
+async def team(tx: Tx, name: str) -> Team | None:
+    """The team of this name, whatever its case."""
+    return await tx.one(Team, _TEAMS + "AND lower(o.name) = lower(%(name)s) GROUP BY o.id", {"name": name})
+
+
+async def teams(tx: Tx) -> list[Team]:
+    """Every team, by name."""
+    return await tx.all(Team, _TEAMS + "GROUP BY o.id ORDER BY lower(o.name)")
+
+
+async def lock_org(tx: Tx, org: str) -> None:
+    """Hold an organization: nobody else changes its members or invites to it until this transaction ends."""
+    await tx.run("SELECT FROM orgs WHERE id = %(org)s FOR NO KEY UPDATE", {"org": org})
+
+
+async def people(tx: Tx, org: str) -> list[Person]:
+    """Everybody in an organization, admins first, then by address."""
+    return await tx.all(
+        Person,
+        """
+        SELECT m.user_id AS "user", u.email, m.role, m.joined_at, u.disabled_at IS NOT NULL AS disabled
+        FROM members m JOIN users u ON u.id = m.user_id WHERE m.org = %(org)s ORDER BY m.role, lower(u.email)
+        """,
+        {"org": org},
+    )
+
+
+async def insert_member(tx: Tx, org: str, user: str, role: Role, now: datetime) -> bool:
+    """Put somebody into an organization; False when they are in it already."""
+    return bool(
+        await tx.run(
+            """
+            INSERT INTO members (org, user_id, role, joined_at) VALUES (%(org)s, %(user)s, %(role)s, %(now)s)
+            ON CONFLICT (org, user_id) DO NOTHING
+            """,
+            {"org": org, "user": user, "role": role, "now": now},
+        )
+    )
+
+
+async def put_role(tx: Tx, org: str, user: str, role: Role) -> None:
+    """Change a member's role."""
+    await tx.run(
+        "UPDATE members SET role = %(role)s WHERE org = %(org)s AND user_id = %(user)s",
+        {"org": org, "user": user, "role": role},
+    )
+
+
+async def delete_member(tx: Tx, org: str, user: str) -> None:
+    """Take somebody out of an organization."""
+    await tx.run("DELETE FROM members WHERE org = %(org)s AND user_id = %(user)s", {"org": org, "user": user})
 
 
 async def memberships(tx: Tx, user: str) -> list[Membership]:

@@ -11,7 +11,9 @@ from keel.jobs import defer
 from keel.refusal import Refusal
 from rift.audit import Act, SystemAct, audited
 from rift.deps import Deps
+from rift.invites import actions as invites
 from rift.mail import actions as mail
+from rift.mail.model import Link
 from rift.names import CEREMONY_FOR, CEREMONY_PREFIX, SESSION_PREFIX, TOUCH_EVERY
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
@@ -72,16 +74,25 @@ async def send_link(deps: Deps, email: str, next: str) -> Refusal | None:
 
 
 async def use_link(deps: Deps, secret: str, browser: Browser) -> SignedIn | Refusal:
-    """Sign in by a one-time link, which is used up. Source: the link's page."""
+    """Sign in by a one-time link, which is used up. Source: the link's page.
+
+    One in an invitation's letter accepts the invitation, and makes the account of who has none.
+    """
     async with audited(deps, SystemAct("web sign in", {"by": "link"}, deps.clock.monotonic(), via="web")) as (tx, row):
         link = await mail.use(tx, deps, secret)
         if isinstance(link, Refusal):
             return row.said(link)
-        user = await people.find(tx, link.email)
-        if user is None:
-            return row.said(people_refusals.no_such_user(link.email))
+        user = await _person(tx, deps, link)
+        if isinstance(user, Refusal):
+            return row.said(user)
         row.actor = user.id
         return row.said(await begin(tx, deps, user, "link", browser, link.next))
+
+
+async def _person(tx: Tx, deps: Deps, link: Link) -> User | Refusal:
+    if link.invitation is not None:
+        return await invites.take_up(tx, deps, link.email, link.invitation)
+    return await people.find(tx, link.email) or people_refusals.no_such_user(link.email)
 
 
 async def begin(tx: Tx, deps: Deps, user: User, method: Method, browser: Browser, next: str = "") -> SignedIn | Refusal:

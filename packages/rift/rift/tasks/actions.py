@@ -11,6 +11,7 @@ from keel.refusal import Refusal
 from rift.audit import Act, Row, audited, note
 from rift.deps import Deps
 from rift.names import TASK_PREFIX
+from rift.people import actions as people
 from rift.people.model import Caller
 from rift.tasks import refusals, store
 from rift.tasks.decide import Attach, Expired, decide_access, decide_attach, decide_open, readable
@@ -127,6 +128,24 @@ async def close_quiet(deps: Deps) -> list[str]:
                 await _close_itself(tx, deps, task)
                 closed.append(id)
     return closed
+
+
+async def close_put_out(deps: Deps) -> list[str]:
+    """Upkeep: close the tasks of people who were put out, each in a transaction of its own. The ids closed."""
+    closed: list[str] = []
+    while True:
+        async with deps.db.tx() as tx:
+            left = await store.of_put_out(tx)
+        if not left:
+            return closed
+        for id in left:
+            async with deps.db.tx() as tx:
+                task = await store.find_locked(tx, id)
+                if task and task.status == "open" and await people.put_out(tx, task.owner):
+                    await close_in(tx, deps, task)
+                    why = {"why": "its owner was put out"}
+                    await note(tx, deps, "task closed", task=task.id, box=None, arguments=why)
+                    closed.append(id)
 
 
 def clocks(deps: Deps) -> Clocks:

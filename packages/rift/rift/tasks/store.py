@@ -90,6 +90,17 @@ async def open_of(tx: Tx, owner: str) -> list[Task]:
     )
 
 
+async def of_put_out(tx: Tx) -> list[str]:
+    """Ids of open tasks of people who were put out."""
+    rows = await tx.rows(
+        """
+        SELECT t.id FROM tasks t JOIN users u ON u.id = t.owner
+        WHERE t.status = 'open' AND u.disabled_at IS NOT NULL ORDER BY t.created_at LIMIT 100
+        """
+    )
+    return [row["id"] for row in rows]
+
+
 async def quiet_since(tx: Tx, before: datetime) -> list[str]:
     """Ids of open tasks without activity since `before`."""
     rows = await tx.rows(

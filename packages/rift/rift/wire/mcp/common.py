@@ -10,6 +10,9 @@ from rift.wire.mcp import schemas
 TASK = schemas.string("The task's handle, task_<id>.<secret>.", minLength=1)
 VM = schemas.string("The VM's id, or its name where only one VM of the task has it.", minLength=1)
 REPO = schemas.string("OWNER/NAME.", minLength=1, maxLength=201)
+ORG = schemas.string("personal, or a team's name.", minLength=1, maxLength=100)
+TEAM = schemas.string("The team's name.", minLength=1, maxLength=100)
+EMAIL = schemas.string("Their email address.", minLength=3, maxLength=254)
 REF = schemas.string("A branch, as main.", minLength=1, maxLength=255)
 BLOCK_FOR = schemas.integer("Seconds this call waits for it to end.", low=0, high=BLOCK_MOST)
 TIMEOUT = schemas.integer("Seconds it may run: up to 72 hours.", low=1, high=TIMEOUT_MOST)
@@ -45,5 +48,7 @@ WHOLE = {"anthropic/maxResultSizeChars": 150_000}
 """Says that 64 KiB of output is meant to be read: without it a common client moves a long answer to a file."""
 
 EXAMPLE_VM = "app-main-1"
+EXAMPLE_ORG = "acme"
+EXAMPLE_EMAIL = "grace@example.org"
 EXAMPLE_REPO = "acme/app"
 EXAMPLE_REF = "main"

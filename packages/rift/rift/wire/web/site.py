@@ -207,7 +207,7 @@ class Door:
 
 
 STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_form": 400, "too_often": 429,
-          "disabled": 403, "needs_admin": 403, "link_over": 410,
+          "disabled": 403, "needs_platform_admin": 403, "needs_admin": 403, "link_over": 410, "invitation_over": 410,
           "no_such_session": 404, "no_such_passkey": 404, "sign_in_over": 410, "passkey_not_taken": 403,
           "unknown_passkey": 403, "passkey_copied": 403,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,

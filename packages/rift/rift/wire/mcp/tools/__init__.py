@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from rift.wire.mcp.tool import Tool
 from rift.wire.mcp.tools import (
+    account_invite,
     audit,
     bash,
     docs,
+    org_accept,
+    org_invite,
+    org_new,
     output,
     read,
     repos,
@@ -21,6 +25,7 @@ from rift.wire.mcp.tools import (
     vm_ls,
     vm_new,
     vm_suspend,
+    waitlist,
     watch,
     whoami,
     write,
@@ -32,7 +37,8 @@ TOOLS: tuple[Tool, ...] = tuple(
         *(task_new, task_ls, task_attach, task_release, task_close),
         *(vm_new, vm_ls, vm_destroy, vm_suspend),
         *(bash, read, write, output, stop),
-        *(whoami, repos, watch, unwatch),
+        *(whoami, org_new, org_invite, org_accept, account_invite, waitlist),
+        *(repos, watch, unwatch),
         *(docs, audit),
     )
 )

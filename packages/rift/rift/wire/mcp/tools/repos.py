@@ -12,7 +12,7 @@ from rift.names import PERSONAL
 from rift.repos import actions
 from rift.repos.model import OrgRepos
 from rift.wire.mcp import schemas
-from rift.wire.mcp.common import NEXT
+from rift.wire.mcp.common import NEXT, ORG
 from rift.wire.mcp.render import lines, next_line, repo_lines, repo_value
 from rift.wire.mcp.tool import Answer, Call, Tool
 
@@ -48,9 +48,7 @@ TOOL = Tool(
         "Lists an organization's repositories and their watched refs: for each ref the warm count, how many VMs are "
         "ready, the head, and the last failure at the head with its whole text."
     ),
-    input_schema=schemas.arguments(
-        required={"org": schemas.string("personal, or a team's name.", minLength=1, maxLength=100)}
-    ),
+    input_schema=schemas.arguments(required={"org": ORG}),
     output_schema=schemas.answer(
         org=schemas.string(),
         role=schemas.string(),
