@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from aiosmtpd.controller import Controller
 from tests.behaviour.cli.systems import Running, folder, free_port, rift
 from tests.behaviour.onbe.cli.programs import Server, onbe
 from tests.behaviour.onbe.cli.programs import folder as onbe_folder
@@ -72,9 +73,8 @@ class World:
         assert rift("repo", "add", "acme/app", one.data / "sample", "--data", one.data).status == 0
         opened = mcp(one, "rift_task_new", {"name": "held"})
         second = rift("token", "new", "--user", ADMIN, "--client", "Second", "--data", one.data).out.split()[-1]
-        task = re.search(r"task_\w+", opened)
-        assert task
-        assert "takeover" in mcp(one, "rift_task_attach", {"task": task[0]}, second)
+        task = _found(r"(task_\w+)", opened)
+        assert "takeover" in mcp(one, "rift_task_attach", {"task": task}, second)
         return one
 
     @cached_property
@@ -138,9 +138,37 @@ def on_rift(world: World) -> Iterator[Scene]:
 
 def _key(data: Path) -> str:
     """The public key that signs the audit there."""
-    found = re.search(r"\b[0-9a-f]{64}\b", rift("audit", "keys", "--data", data).out)
-    assert found
-    return found[0]
+    return _found(r"\b([0-9a-f]{64})\b", rift("audit", "keys", "--data", data).out)
+
+
+def _found(pattern: str, text: str) -> str:
+    """What the pattern's first group is there."""
+    found = re.search(pattern, text, re.MULTILINE)
+    assert found, text
+    return found[1]
+
+
+class Letters:
+    """What a mail server hands us."""
+
+    async def handle_DATA(self, server: object, session: object, envelope: object) -> str:
+        """Take it."""
+        return "250 taken"
+
+
+@contextmanager
+def with_mail(world: World) -> Iterator[Scene]:
+    """The running Rift, beside a mail server that commands know of."""
+    taking = Controller(Letters(), hostname="127.0.0.1", port=free_port())
+    taking.start()
+    try:
+        with on_rift(world) as scene:
+            scene.shell.run(
+                f"export Rift__Mail__Host=127.0.0.1 Rift__Mail__Port={taking.port} Rift__Mail__Security=none"
+            )
+            yield scene
+    finally:
+        taking.stop()
 
 
 @contextmanager
@@ -148,17 +176,15 @@ def in_a_box(world: World) -> Iterator[Scene]:
     """A box of the sample; what is of the host is typed there."""
     one = world.rift
     opened = mcp(one, "rift_task_new", {"name": "a page"})
-    handle = re.search(r"^handle: (\S+)$", opened, re.MULTILINE)
-    assert handle
-    taken = mcp(one, "rift_vm_new", {"task": handle[1], "repo": "sample/hello", "ref": "main"})
-    vm = re.search(r"^id (\S+),", taken, re.MULTILINE)
-    assert vm, taken
+    handle = _found(r"^handle: (\S+)$", opened)
+    taken = mcp(one, "rift_vm_new", {"task": handle, "repo": "sample/hello", "ref": "main"})
+    vm = _found(r"^id (\S+),", taken)
 
     class InTheBox(Scene):
         def play(self, command: Command) -> tuple[int, str]:
             if command.bare.startswith("rift "):
                 return super().play(command)
-            run = {"task": handle[1], "vm": vm[1], "command": command.text, "timeout": 60, "block_for": 40}
+            run = {"task": handle, "vm": vm, "command": command.text, "timeout": 60, "block_for": 40}
             said = mcp(one, "rift_bash", run)
             ended = re.search(r"^finished, exit (\d+)", said)
             assert ended, said
@@ -168,7 +194,7 @@ def in_a_box(world: World) -> Iterator[Scene]:
         with shell({"RIFT_DATA": str(one.data)}) as typed:
             yield InTheBox(typed)
     finally:
-        mcp(one, "rift_task_close", {"task": handle[1]})
+        mcp(one, "rift_task_close", {"task": handle})
         rift("repo", "network", "sample/hello", "--mode", "proxy", "--data", one.data)
 
 
@@ -283,6 +309,7 @@ def psql(url: str, *statements: str) -> None:
 PLACES: Mapping[str, Callable[[World], Any]] = {
     "rift": on_rift,
     "box": in_a_box,
+    "mail": with_mail,
     "team": for_a_team,
     "backup": for_backups,
     "onbe": on_onbe,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HOME = {
+    ("docs/mail.md", "Settings"): "mail",
     ("docs/inside-a-box.md", "Tools"): "box",
     ("docs/inside-a-box.md", "By the proxy"): "box",
     ("README.md", "For a team"): "team",
