@@ -24,6 +24,10 @@ ELSEWHERE: dict[str, str] = {
     "/app": "leads to the boxes",
     "/docs/{name:path}": "test_docs opens each of them",
     "/app/boxes/live": "goes on for as long as it is looked at: test_live",
+    "/app/organizations/{org}": "test_teams opens one of its admin",
+    "/app/organizations/{org}/leave": "test_teams",
+    "/app/organizations/{org}/members/{user}": "test_teams",
+    "/app/people/{person}": "test_teams",
 }
 """Pages that are not opened here by their path alone, and why."""
 

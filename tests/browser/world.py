@@ -46,6 +46,36 @@ COMMANDS = """
     INSERT INTO commands (box, n, kind, input, timeout, state, incarnation, created_at, claimed_at)
     VALUES ('b-' || repeat('1', 24), 1, 'bash', %(markup)s, 600, 'claimed', 1, %(now)s, %(now)s)
 """
+PEOPLE = """
+    INSERT INTO users (id, email, admin, created_at, disabled_at)
+    SELECT 'user_' || id, email, false, %(now)s - interval '40 days', out
+    FROM (VALUES ('odd', repeat('o', 64) || '@' || repeat('long.', 20) || 'example.com', NULL),
+                 ('out', 'out@example.com', %(now)s::timestamptz)) AS one (id, email, out)
+"""
+TEAMS = """
+    INSERT INTO orgs (id, name, created_at)
+    VALUES ('org_engines', left(%(long)s, 64), %(now)s), ('org_tables', %(markup)s, %(now)s)
+"""
+MEMBERS = """
+    INSERT INTO members (org, user_id, role, joined_at) VALUES
+        ('org_engines', %(user)s, 'admin', %(now)s), ('org_engines', 'user_odd', 'member', %(now)s),
+        ('org_engines', 'user_out', 'admin', %(now)s), ('org_tables', 'user_odd', 'admin', %(now)s)
+"""
+INVITATIONS = """
+    INSERT INTO invitations (id, org, email, role, invited_by, created_at, expires_at)
+    SELECT 'inv_' || n, org, email, role, by, %(now)s, %(now)s + interval '14 days'
+    FROM (VALUES (1, 'org_engines', repeat('i', 64) || '@example.com', 'member', %(user)s),
+                 (2, 'org_engines', 'soon@example.com', 'admin', NULL),
+                 (3, 'org_tables', %(email)s, 'admin', 'user_odd'),
+                 (4, NULL, 'account@example.com', 'member', %(user)s)) AS one (n, org, email, role, by)
+"""
+WAITLIST = """
+    INSERT INTO waitlist (id, email, name, organization, note, joined_at)
+    SELECT 'wait_' || n, email, name, organization, note, %(now)s - n * interval '1 hour'
+    FROM (VALUES (1, 'waits@example.com', '', '', ''), (2, 'soon@example.com', 'Sun', 'Tables & co', 'to try it'),
+                 (3, repeat('w', 64) || '@example.com', %(markup)s, %(long)s, repeat(%(long)s || ' ', 8))
+         ) AS one (n, email, name, organization, note)
+"""
 
 
 async def make_world(deps: Deps) -> None:
@@ -62,6 +92,14 @@ async def _fill(tx: Tx, deps: Deps) -> None:
     user = await people.find(tx, ADA)
     assert user is not None
     (personal,) = await people.memberships(tx, user.id)
-    facts = {"user": user.id, "org": personal.org, "now": deps.clock.now(), "long": LONG, "markup": MARKUP}
-    for statement in (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS):
+    facts = {
+        "user": user.id,
+        "org": personal.org,
+        "now": deps.clock.now(),
+        "long": LONG,
+        "markup": MARKUP,
+        "email": ADA,
+    }
+    work = (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS)
+    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST):
         await tx.run(statement, facts)

@@ -72,6 +72,7 @@ def web(deps: Deps) -> ASGIApp:
         ],
         lifespan=lifespan,
     )
+    inside.router.redirect_slashes = False  # it would send people and tokens on to whatever host a request names
     return observed(inside, deps.clock, deps.ids)
 
 

@@ -11,6 +11,7 @@ from tests.wire.web.browsing import PUBLIC, Browser
 from keel.refusal import Refusal
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
+from rift import serving
 from rift.mail import actions as mail
 from rift.wire.hosts import Hosts
 from rift.wire.web.pages import boxes
@@ -113,6 +114,15 @@ async def test_text_that_no_database_keeps_is_told_and_not_a_fault(browser: Brow
 
 async def test_another_host_is_answered_nothing(browser: Browser) -> None:
     assert (await browser.get("/sign-in", host="evil.example")).status_code == 421
+
+
+async def test_a_slash_too_many_leads_to_no_host_that_the_request_names(browser: Browser) -> None:
+    transport = httpx2.ASGITransport(app=serving.web(browser.deps))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://evil.example") as stranger:
+        for path in ("/sign-in/", "/app/boxes/", "/docs/tasks/", "/mcp/", "/static"):
+            answer = await stranger.get(path)
+            assert "location" not in answer.headers, path
+            assert answer.status_code >= 400
 
 
 async def test_a_page_loads_nothing_from_elsewhere_and_is_in_nobodys_frame(browser: Browser) -> None:

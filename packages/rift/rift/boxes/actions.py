@@ -16,7 +16,7 @@ from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
 from rift.boxes.decide import Cold, Park, decide_again, decide_cold, decide_pick, decide_suspend, decide_warm
-from rift.boxes.model import Box, BoxLine, Most, OpenCommand, smallest_free, stem
+from rift.boxes.model import Box, BoxLine, Most, OpenCommand, PersonsUse, smallest_free, stem
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import DriverError
@@ -283,6 +283,31 @@ async def find(tx: Tx, id: str) -> Box:
 async def use(tx: Tx, deps: Deps, box: Box) -> None:
     """A call that reads or stops: it counts as use, and resumes nothing."""
     await store.used(tx, box.id, deps.clock.now())
+
+
+async def use_of_people(deps: Deps, after: str | None, part: str, most: int) -> list[PersonsUse]:
+    """People whose address has this part (any case), in the order they joined, with what each uses.
+
+    `after`: the id of the last one seen, None for the beginning. Source: the People page.
+    """
+    now = deps.clock.now()
+    async with deps.db.look("people") as tx:
+        quiet = now - deps.settings.sign_in.session_quiet
+        return await store.use_of_people(tx, now, quiet, most, after=after, part=part)
+
+
+async def use_of(deps: Deps, person: str) -> PersonsUse | None:
+    """One person (by id) with what they use. Source: the People page."""
+    now = deps.clock.now()
+    async with deps.db.look("people") as tx:
+        found = await store.use_of_people(tx, now, now - deps.settings.sign_in.session_quiet, 1, only=person)
+    return found[0] if found else None
+
+
+async def of_member(deps: Deps, person: str, org: str) -> list[Box]:
+    """The boxes of one organization's repositories that a person (both by id) has: what ends when they leave it."""
+    async with deps.db.look(person) as tx:
+        return [box for box in await store.of_person(tx, person) if box.org == org]
 
 
 async def living(deps: Deps) -> int:

@@ -149,6 +149,28 @@ class BoxLine:
     open: tuple[OpenCommand, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PersonsUse:
+    """A person with an account, and what they use at this moment, as the platform admin sees them."""
+
+    id: str
+    email: str
+    admin: bool
+    """Whether they are the platform admin."""
+    created_at: datetime
+    disabled_at: datetime | None
+    seen_at: datetime | None
+    """The latest use of any session or token of theirs; None before the first."""
+    tokens: int
+    """Of their MCP clients, those not revoked."""
+    sessions: int
+    """Browsers that are signed in."""
+    tasks: int
+    """Open ones."""
+    boxes: int
+    """Those neither destroyed nor being so."""
+
+
 def stem(repo_name: str, ref: str) -> str:
     """The part of a box's name before its number: letters, digits, `.` and `_` of the ref stay, the rest is `-`."""
     return f"{repo_name}-{re.sub(r'[^A-Za-z0-9._]', '-', ref)}"

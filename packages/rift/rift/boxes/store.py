@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from keel.db import Tx
-from rift.boxes.model import Box, BoxFor, OpenCommand, Room, Standing, Warm
+from rift.boxes.model import Box, BoxFor, OpenCommand, PersonsUse, Room, Standing, Warm
 
 _BOX = """
     SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
@@ -135,6 +135,55 @@ async def of_person(tx: Tx, person: str) -> list[Box]:
         ORDER BY b.created_at, b.id
         """,
         {"person": person},
+    )
+
+
+_USE = """
+    WITH page AS (
+        SELECT id, email, admin, created_at, disabled_at FROM users u
+        WHERE (%(only)s::text IS NULL OR id = %(only)s)
+          AND position(lower(%(part)s) IN lower(email)) > 0
+          AND (%(after)s::text IS NULL OR (created_at, id) > (SELECT created_at, id FROM users WHERE id = %(after)s))
+        ORDER BY created_at, id LIMIT %(most)s
+    )
+    SELECT page.*, greatest(s.seen_at, t.used_at) AS seen_at, coalesce(t.good, 0) AS tokens,
+           coalesce(s.good, 0) AS sessions, coalesce(k.open, 0) AS tasks, coalesce(b.living, 0) AS boxes
+    FROM page
+    LEFT JOIN (
+        SELECT user_id, max(seen_at) AS seen_at,
+               count(*) FILTER (WHERE ended_at IS NULL AND expires_at > %(now)s AND seen_at > %(quiet)s) AS good
+        FROM sessions WHERE user_id IN (SELECT id FROM page) GROUP BY user_id
+    ) s ON s.user_id = page.id
+    LEFT JOIN (
+        SELECT user_id, max(used_at) AS used_at, count(*) FILTER (WHERE revoked_at IS NULL) AS good
+        FROM tokens WHERE user_id IN (SELECT id FROM page) GROUP BY user_id
+    ) t ON t.user_id = page.id
+    LEFT JOIN (
+        SELECT owner, count(*) AS open FROM tasks WHERE status = 'open' AND owner IN (SELECT id FROM page)
+        GROUP BY owner
+    ) k ON k.owner = page.id
+    LEFT JOIN (
+        SELECT held.owner, count(*) AS living FROM boxes JOIN tasks held ON held.id = boxes.task
+        WHERE boxes.state NOT IN ('destroyed', 'destroying') AND held.owner IN (SELECT id FROM page)
+        GROUP BY held.owner
+    ) b ON b.owner = page.id
+    ORDER BY page.created_at, page.id
+"""
+
+
+async def use_of_people(
+    tx: Tx, now: datetime, quiet: datetime, most: int, *, after: str | None = None, part: str = "",
+    only: str | None = None,
+) -> list[PersonsUse]:  # fmt: skip
+    """People, those who joined first first, with what each uses, in one statement however many they are.
+
+    `after`: the id of the last one seen; `part`: what their address has in it, in any case; `only`: one id. A session
+    last seen before `quiet` is over.
+    """
+    return await tx.all(
+        PersonsUse,
+        _USE,
+        {"now": now, "quiet": quiet, "most": most, "after": after, "part": part, "only": only},
     )
 
 

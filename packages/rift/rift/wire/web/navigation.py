@@ -26,7 +26,7 @@ ENTRIES = (
     Entry("Feedback", "/app/feedback", "Work"),
     Entry("Connections", "/app/connections", "You"),
     Entry("Account", "/app/account", "You"),
-    Entry("Organization", "/app/organization", "You"),
+    Entry("Organizations", "/app/organizations", "You"),
     Entry("Docs", "/docs", "You"),
     Entry("People", "/app/people", "Platform", admin=True),
     Entry("Waitlist", "/app/waitlist", "Platform", admin=True),

@@ -36,9 +36,12 @@ from rift.wire.web.pages import (
     consent,
     docs,
     mailbox,
+    organizations,
     passkeys,
+    people,
     repositories,
     sign_in,
+    waitlist,
 )
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
 
@@ -58,6 +61,9 @@ PAGES: tuple[Page, ...] = (
     *audit.PAGES,
     *docs.PAGES,
     *mailbox.PAGES,
+    *organizations.PAGES,
+    *people.PAGES,
+    *waitlist.PAGES,
 )
 """Every page there is."""
 

@@ -1,0 +1,62 @@
+"""Teams in a real Chromium: the pages of one team and one person, and a member's way in and out without scripts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from tests.browser.conftest import Window
+from tests.browser.site import Site
+from tests.browser.test_every_page import THEMES, WIDTHS, _violations
+from tests.browser.world import ADA, GRACE
+
+pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
+
+TEAM = "/app/organizations/org_engines"
+PAGES = (TEAM, f"{TEAM}/leave", f"{TEAM}/members/user_odd", "/app/people/user_odd", "/app/people/user_out")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_of_one_team_or_person_is_good_at_every_width(
+    chromium: Browser, site: Site, axe: str, pictures: Path, path: str
+) -> None:
+    for theme in THEMES:
+        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
+            window = Window(context, site)
+            window.sign_in(ADA)
+            for width in WIDTHS:
+                window.page.set_viewport_size({"width": width, "height": 800})
+                shown = window.open(path)
+                name = re.sub(r"[^a-z0-9]+", "-", path.strip("/"))
+                shown.locator(".confirm > summary").evaluate_all("all => all.forEach(one => one.click())")
+                shown.screenshot(path=pictures / f"{name}-{theme}-{width}.png", full_page=True)
+                beyond = shown.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
+                assert beyond <= 0, f"{path} at {width} px is {beyond} px too wide"
+                assert _violations(shown, axe) == [], f"{path} at {width} px, {theme}"
+            assert window.wrong == []
+
+
+def test_a_team_is_made_joined_and_left_without_scripts(chromium: Browser, site: Site) -> None:
+    with (
+        chromium.new_context(java_script_enabled=False) as hers,
+        chromium.new_context(java_script_enabled=False) as theirs,
+    ):
+        ada, grace = Window(hers, site), Window(theirs, site)
+        ada.sign_in(ADA)
+        grace.sign_in(GRACE)
+        page = ada.open("/app/organizations")
+        page.get_by_label("Name of the team").fill("Without scripts")
+        page.get_by_role("button", name="Make the team").click()
+        assert page.get_by_role("heading", level=1).inner_text() == "Without scripts"
+        page.get_by_label("Email address").fill(GRACE)
+        page.get_by_role("button", name="Invite").click()
+        assert page.get_by_role("status").first.inner_text().startswith(f"{GRACE} is invited")
+        other = grace.open("/app/organizations")
+        other.get_by_role("button", name="Accept the invitation to Without scripts").click()
+        assert other.get_by_role("heading", level=1).inner_text() == "Without scripts"
+        other.get_by_role("link", name="Leave…").click()
+        other.get_by_role("button", name="Leave the team").click()
+        assert "no member of Without scripts any more" in other.get_by_role("status").first.inner_text()
+        assert ada.wrong == grace.wrong == []
