@@ -14,6 +14,7 @@ from keel.jobs import Jobs
 from keel.refusal import Refusal
 from keel.testing import FakeClock, eventually
 from keel.testing.plugin import FreshDatabase
+from rift.checklist import actions as checklist
 from rift.deps import Deps
 from rift.drivers.forge.local import LocalForge
 from rift.people.model import Caller
@@ -124,7 +125,7 @@ async def test_an_origin_that_moved_away_is_told_and_mended(deps: Deps, ada: Cal
     broken = await actions.sync(deps, "acme/app")
     assert not isinstance(broken, Refusal)
     assert broken[0].failure
-    me = await actions.whoami(deps, act(ada))
+    me = await checklist.whoami(deps, act(ada))
     assert broken[0].failure in me.gaps[0].text
     away.rename(origin)
     mended = await actions.sync(deps, "acme/app")

@@ -10,6 +10,7 @@ from tests.unit.people.house import act, caller, outcomes, user
 
 from keel.refusal import Ask, Call, Refusal
 from keel.testing import eventually
+from rift.checklist import actions as checklist
 from rift.deps import Deps
 from rift.drivers.forge.fake import FakeForge
 from rift.people.model import Caller
@@ -340,7 +341,7 @@ async def test_a_failure_at_the_head_is_told_until_it_is_mended_or_the_head_move
 
 async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> None:
     async def gap() -> object:
-        me = await actions.whoami(deps, act(ada, "rift_whoami"))
+        me = await checklist.whoami(deps, act(ada, "rift_whoami"))
         assert me.ready == ()
         (one,) = me.gaps
         return one.mend
@@ -352,7 +353,7 @@ async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> No
     second = await gap()
     assert second == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
     await actions.watch(deps, act(ada), "acme/app", "main")
-    me = await actions.whoami(deps, act(ada, "rift_whoami"))
+    me = await checklist.whoami(deps, act(ada, "rift_whoami"))
     assert me.gaps == ()
     assert [call.tool for call in me.ready] == ["rift_task_new", "rift_vm_new"]
     assert (me.email, me.platform_admin, me.client) == ("ada@example.org", True, "mcp:Claude")

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal, Retry
-from rift.people.model import Member, Membership, Role
+from keel.refusal import Ask, Call, Refusal, Retry
 from rift.repos.decide import (
     changes,
     close_to,
-    decide_gaps,
     decide_head,
-    decide_ready,
     decide_repo,
     decide_warm,
     decide_watch,
@@ -25,7 +22,7 @@ from rift.repos.decide import (
     storable,
     url_of,
 )
-from rift.repos.model import Change, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Change, Repo, RepoView, Watch, WatchedHead
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HEAD = "a" * 40
@@ -40,10 +37,6 @@ def watch(
     ref: str = "main", *, head: str | None = HEAD, ready: int = 0, failure: str | None = None, warm: int = 1
 ) -> Watch:
     return Watch(repo().id, ref, warm, head, ready, failure, NOW if failure else None)
-
-
-def org(*views: RepoView, role: Role = "admin", name: str = "personal") -> OrgView:
-    return OrgView(Membership("org_1", name, role), (Member("org_1", "ada@x.org", role),), views)
 
 
 def view(*watches: Watch, of: Repo | None = None) -> RepoView:
@@ -298,49 +291,6 @@ def test_branches_whose_names_are_no_text_are_left_out() -> None:
 @pytest.mark.parametrize(("names", "main"), [(["a", "main"], "main"), (["master", "z"], "master"), (["x", "y"], "x")])
 def test_the_main_branch_is_guessed(names: list[str], main: str) -> None:
     assert main_of(names) == main
-
-
-def test_without_a_repository_whoever_runs_the_server_adds_one() -> None:
-    (gap,) = decide_gaps([org()], {}, False)
-    assert isinstance(gap.mend, Ask)
-    assert "rift repo add OWNER/NAME URL_OR_PATH" in gap.mend.page
-    assert decide_ready([org()]) == ()
-
-
-def test_without_a_watched_ref_an_admin_watches_and_a_member_asks() -> None:
-    branches = {APP.id: ["dev", "main"]}
-    (mine,) = decide_gaps([org(view())], branches, False)
-    assert mine.mend == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
-    (theirs,) = decide_gaps([org(view(), role="member", name="acme")], branches, False)
-    assert theirs.mend == Ask("an admin of acme", 'rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}')
-
-
-def test_a_repository_nobody_watches_is_no_gap_once_another_is_ready() -> None:
-    orgs = [org(view(), view(watch(), of=LIB))]
-    assert decide_gaps(orgs, {APP.id: ["main"]}, bool(decide_ready(orgs))) == ()
-
-
-def test_an_empty_repository_a_gone_branch_and_a_failed_head_are_gaps_each_with_its_mend() -> None:
-    (empty,) = decide_gaps([org(view())], {}, False)
-    assert empty.mend == Ask("the user", "push one to its origin")
-    (gone,) = decide_gaps([org(view(watch(head=None)))], {}, False)
-    assert gone.mend == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
-    (failed,) = decide_gaps([org(view(watch(failure="disk full")))], {}, False)
-    assert "disk full" in failed.text
-    assert failed.mend == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
-    (unread,) = decide_gaps([org(view(of=repo(failure="host is down")))], {}, False)
-    assert "host is down" in unread.text
-    assert isinstance(unread.mend, Ask)
-
-
-def test_ready_names_the_task_and_then_the_box_at_the_ref_with_the_most_ready() -> None:
-    task, box = decide_ready([org(view(watch("dev"), watch("main", ready=2), watch("bad", failure="x")))])
-    assert task.tool == "rift_task_new"
-    assert box == Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": "acme/app", "ref": "main"})
-
-
-def test_nothing_is_ready_while_no_watched_ref_can_give_a_box() -> None:
-    assert decide_ready([org(view(watch(head=None), watch("dev", failure="x")))]) == ()
 
 
 @pytest.mark.parametrize(

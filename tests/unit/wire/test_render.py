@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from keel.refusal import Call as CallMend
 from rift.boxes.actions import Closed, TaskLine
 from rift.boxes.model import Box, BoxLine, OpenCommand
+from rift.checklist.model import Gap, WhoAmI
 from rift.commands.model import Answer as CommandAnswer
 from rift.commands.model import Piece, Report
+from rift.invites.model import Invitation
 from rift.people.model import Member, Membership
-from rift.repos.model import Gap, OrgRepos, OrgView, Repo, RepoView, Unwatched, Watch, Watched, WhoAmI
+from rift.repos.model import OrgRepos, OrgView, Repo, RepoView, Unwatched, Watch, Watched
 from rift.tasks.model import Task
 from rift.wire.mcp.common import COMMAND_ANSWER
 from rift.wire.mcp.render import command_answer, commands_answer
@@ -326,20 +328,28 @@ def test_whoami_ends_with_ready_and_the_call_that_takes_a_box() -> None:
     org = OrgView(
         PERSONAL, (Member("org_1", "ada@example.org", "admin"),), (RepoView(REPO, "personal", "/srv/app", (WATCHED,)),)
     )
-    text = whoami.render(WhoAmI("ada@example.org", True, "mcp:Claude", "not here.", (org,), (), (ready,)), NOW)
+    text = whoami.render(WhoAmI("ada@example.org", True, "mcp:Claude", "not here.", (), (org,), (), (ready,)), NOW)
     assert text.splitlines()[0] == "You are ada@example.org, the platform admin; tasks show you as mcp:Claude."
     assert "members: ada@example.org (admin)" in text
     assert text.splitlines()[-1] == 'ready: rift_vm_new {"task": "<your handle>", "repo": "acme/app", "ref": "main"}'
 
 
+INVITED = Invitation("inv_1", "org_3", "acme", "ada@example.org", "member", "eve@x.org", NOW, NOW + timedelta(days=14))
+
+
 def test_whoami_names_for_each_gap_the_tool_that_closes_it() -> None:
     gap = Gap("acme/app: no ref is watched.", CallMend("rift_watch", {"repo": "acme/app", "ref": "main"}))
-    org = OrgView(PERSONAL, (), ())
-    text = whoami.render(WhoAmI("ada@example.org", False, "mcp:Claude", "not here.", (org,), (gap,), ()), NOW)
+    org, team = OrgView(PERSONAL, (), ()), OrgView(Membership("org_2", 'the "A" team', "member"), (), ())
+    text = whoami.render(
+        WhoAmI("ada@example.org", False, "mcp:Claude", "not here.", (INVITED,), (org, team), (gap,), ()), NOW
+    )
     assert text.splitlines()[-1] == (
         'gap: acme/app: no ref is watched. -> rift_watch {"repo": "acme/app", "ref": "main"}'
     )
     assert "no repositories" in text
+    assert "Team \"the 'A' team\": you are member" in text
+    accept = 'rift_org_accept {"org": "acme"}'
+    assert f'Invitation to "acme" as member by eve@x.org, open until 2026-12-14T15:00:00Z: {accept}' in text
 
 
 def test_watching_and_unwatching_say_what_is_kept_and_what_goes() -> None:

@@ -24,6 +24,7 @@ for command in (system.up, system.down, system.serve, system.worker, system.migr
     app.command()(command)
 app.command("demo")(system.demo)
 app.add_typer(people.users, name="user")
+app.add_typer(people.orgs, name="org")
 app.add_typer(people.tokens, name="token")
 app.add_typer(mail.app, name="mail")
 app.add_typer(repos.app, name="repo")

@@ -1,8 +1,9 @@
-"""`rift user …` and `rift token …`."""
+"""`rift user …`, `rift org …` and `rift token …`."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from rift.cli.place import DataOption, JsonOption, find, said, with_system
 
 users = typer.Typer(help="The people of this Rift.", no_args_is_help=True)
+orgs = typer.Typer(help="The teams that people are in.", no_args_is_help=True)
 tokens = typer.Typer(help="The tokens that people's MCP clients carry.", no_args_is_help=True)
 
 
@@ -45,7 +47,13 @@ def list_users(data: DataOption = None, as_json: JsonOption = False) -> None:
         print(
             json.dumps(
                 [
-                    {"id": user.id, "email": user.email, "admin": user.admin, "created_at": user.created_at.isoformat()}
+                    {
+                        "id": user.id,
+                        "email": user.email,
+                        "admin": user.admin,
+                        "created_at": user.created_at.isoformat(),
+                        "disabled_at": user.disabled_at.isoformat() if user.disabled_at else None,
+                    }
                     for user in found
                 ],
                 indent=2,
@@ -55,7 +63,7 @@ def list_users(data: DataOption = None, as_json: JsonOption = False) -> None:
     if not found:
         print("Nobody yet. `rift user add EMAIL --admin` adds the first.")
     for user in found:
-        print(f"{user.email}{'  (admin)' if user.admin else ''}")
+        print(f"{user.email}{'  (admin)' if user.admin else ''}{'  (disabled)' if user.disabled_at else ''}")
 
 
 @users.command("link")
@@ -75,6 +83,136 @@ def link(
     place = find(data)
     running = place.running()
     print(f"{running['url'] if running else address(place.settings)}/sign-in/link/{secret}")
+
+
+@users.command("disable")
+def disable(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")], data: DataOption = None
+) -> None:
+    """Put somebody out.
+
+    Their tokens, sessions and links are good for nothing from now on, their open tasks close, and boxes of these go.
+
+    Example: rift user disable grace@example.com
+    """
+    from rift.people import actions
+    from rift.people.actions import operator
+
+    told = {"user": email}
+    user = said(with_system(data, lambda deps: actions.disable(deps, operator(deps, "rift user disable", told), email)))
+    back = find(data).spelled(f"user enable {user.email}")
+    print(f"{user.email} is put out; their open tasks close. `{back}` lets them in again.")
+
+
+@users.command("enable")
+def enable(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")], data: DataOption = None
+) -> None:
+    """Let somebody in again.
+
+    Their tokens are good again; tasks that were closed stay closed.
+
+    Example: rift user enable grace@example.com
+    """
+    from rift.people import actions
+    from rift.people.actions import operator
+
+    told = {"user": email}
+    user = said(with_system(data, lambda deps: actions.enable(deps, operator(deps, "rift user enable", told), email)))
+    print(f"{user.email} may come in.")
+
+
+@users.command("admin")
+def admin(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")],
+    revoke: Annotated[bool, typer.Option("--revoke", help="Make them one no longer.")] = False,
+    data: DataOption = None,
+) -> None:
+    """Make a platform admin.
+
+    Who may invite people to make an account, and put them out. There is always one.
+
+    Example: rift user admin grace@example.com
+    """
+    from rift.people import actions
+    from rift.people.actions import operator
+
+    told = {"user": email, "admin": not revoke}
+    user = said(
+        with_system(
+            data, lambda deps: actions.set_admin(deps, operator(deps, "rift user admin", told), email, not revoke)
+        )
+    )
+    print(f"{user.email} is {'a' if user.admin else 'no'} platform admin{'' if user.admin else ' any more'}.")
+
+
+@users.command("invite")
+def invite_account(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")], data: DataOption = None
+) -> None:
+    """Invite somebody.
+
+    They get a letter, whose link makes the account and signs them in.
+
+    Example: rift user invite grace@example.com
+    """
+    from rift.invites import actions
+    from rift.people.actions import operator
+
+    told = {"user": email}
+    one = said(
+        with_system(data, lambda deps: actions.invite_account(deps, operator(deps, "rift user invite", told), email))
+    ).invitation
+    print(f"{one.email} may make an account until {one.expires_at:%Y-%m-%d}; the letter is on its way.")
+
+
+@orgs.command("ls")
+def list_teams(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the teams.
+
+    With how many members and admins each has.
+
+    Example: rift org ls --json
+    """
+    from rift.people import actions
+
+    found = with_system(data, actions.list_teams)
+    if as_json:
+        rows = [{**asdict(team), "created_at": team.created_at.isoformat()} for team in found]
+        print(json.dumps(rows, indent=2))
+        return
+    if not found:
+        print('No teams yet. An agent makes one with rift_org_new {"name": "NAME"}.')
+    for team in found:
+        admins = f"{team.admins} of them admin{'' if team.admins == 1 else 's'}"
+        print(f"{team.name}  {team.members} member{'' if team.members == 1 else 's'}, {admins}")
+
+
+@orgs.command("invite")
+def invite(
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team's name.")],
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Their email address.")],
+    admin: Annotated[bool, typer.Option("--admin", help="As an admin of the team.")] = False,
+    data: DataOption = None,
+) -> None:
+    """Invite to a team.
+
+    Its own admins do that with rift_org_invite; this is for a team that has nobody who could.
+
+    Example: rift org invite acme grace@example.com --admin
+    """
+    from rift.invites import actions
+    from rift.people.actions import operator
+
+    told = {"org": team, "user": email, "role": "admin" if admin else "member"}
+    done = with_system(
+        data,
+        lambda deps: actions.invite(
+            deps, operator(deps, "rift org invite", told), team, email, "admin" if admin else "member"
+        ),
+    )
+    one = said(done).invitation
+    print(f"{one.email} may join {one.team} as {one.role} until {one.expires_at:%Y-%m-%d}; the letter is on its way.")
 
 
 @tokens.command("new")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, Place, find, note, said, with_system
+from rift.cli.place import DataOption, JsonOption, Place, fail, find, note, said, with_system
 
 Mode = Literal["proxy", "none", "open"]
 
@@ -21,6 +21,7 @@ def add(
     user: Annotated[
         str | None, typer.Option("--user", metavar="EMAIL", help="Whose it is; by default the first admin's.")
     ] = None,
+    org: Annotated[str | None, typer.Option("--org", metavar="TEAM", help="A team's, in place of a person's.")] = None,
     data: DataOption = None,
 ) -> None:
     """Add a repository.
@@ -31,8 +32,10 @@ def add(
     """
     from rift.repos import actions
 
+    if user and org:
+        fail("a repository is one person's or one team's: --user EMAIL or --org TEAM, not both.")
     note(f"Fetching {name} …")
-    repo = said(with_system(data, lambda deps: actions.add_repo(deps, user, name, origin)))
+    repo = said(with_system(data, lambda deps: actions.add_repo(deps, user, name, origin, org)))
     watch = f'rift_watch {{"repo": "{repo.full}", "ref": "main"}}'
     print(f"{repo.full} is here. An agent watches a branch, such as main, with {watch}.")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from keel.db import Tx
 from keel.refusal import Ask, Call, Refusal
-from rift.audit import Act, SystemAct, audited
+from rift.audit import Act, SystemAct, audited, note
 from rift.deps import Deps
 from rift.invites import refusals, store
 from rift.invites.decide import (
@@ -67,6 +67,7 @@ async def invite(deps: Deps, act: Act | SystemAct, org: str, email: str, role: R
         if isinstance(team, Refusal):
             return row.said(team)
         id, name = team
+        row.org = id
         user = await people.find(tx, address)
         if user is not None and await people.role_in(tx, id, user.id):
             return row.said(refusals.already_member(user.email, name))
@@ -83,6 +84,7 @@ async def accept(deps: Deps, act: Act, org: str) -> Membership | Refusal:
         one = await _mine(tx, deps, act.caller, org)
         if isinstance(one, Refusal):
             return row.said(one)
+        row.org = one.org
         return row.said(await _join(tx, deps, act.caller.user, one))
 
 
@@ -92,6 +94,7 @@ async def decline(deps: Deps, act: Act, org: str) -> Invitation | Refusal:
         await store.lock_address(tx, act.caller.email)
         one = await _mine(tx, deps, act.caller, org)
         if not isinstance(one, Refusal):
+            row.org = one.org
             await store.end(tx, one.id, "declined", deps.clock.now())
         return row.said(one)
 
@@ -103,6 +106,7 @@ async def withdraw(deps: Deps, act: Act, org: str, invitation: str) -> Invitatio
         place = await people.team_to_change(tx, act.caller, org, page)
         if isinstance(place, Refusal):
             return row.said(place)
+        row.org = place.org
         one = await store.find(tx, invitation, deps.clock.now())
         if one is None or one.org != place.org or not await store.end(tx, one.id, "withdrawn", deps.clock.now()):
             return row.said(refusals.not_invited(invitation, place.name))
@@ -165,6 +169,10 @@ async def take_up(tx: Tx, deps: Deps, email: str, invitation: str) -> User | Ref
     user = known or await _account(tx, deps, one.email)
     if one.org is not None:
         await people.join(tx, deps, one.org, user.id, one.role)
+    told = {"invitation": one.id, "team": one.team, "role": one.role, "account": "known" if known else "made"}
+    await note(
+        tx, deps, "invitation accepted", task=None, box=None, actor=user.id, via="web", arguments=told, org=one.org
+    )
     return user
 
 

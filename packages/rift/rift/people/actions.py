@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from keel import jobs
@@ -15,6 +15,11 @@ from rift.names import BEARER_PREFIX, TOUCH_EVERY
 from rift.people import refusals, store
 from rift.people.decide import TEAM_MOST, client_of, decide_platform, decide_role, email_of, team_of
 from rift.people.model import Caller, Member, Membership, Person, Role, Team, Token, User
+
+
+def operator(deps: Deps, command: str, arguments: Mapping[str, object]) -> SystemAct:
+    """A command on the server, as its record tells it: `rift user add`."""
+    return SystemAct(command, arguments, deps.clock.monotonic())
 
 
 async def authenticate(deps: Deps, secret: str) -> Caller | None:
@@ -39,7 +44,7 @@ async def authenticate(deps: Deps, secret: str) -> Caller | None:
 
 async def add_user(deps: Deps, email: str, admin: bool) -> User | Refusal:
     """Make an account and the personal organization that goes with it. Source: `rift user add`."""
-    async with audited(deps, _cli(deps, "rift user add", {"email": email, "admin": admin})) as (tx, row):
+    async with audited(deps, operator(deps, "rift user add", {"email": email, "admin": admin})) as (tx, row):
         address = email_of(email)
         if address is None:
             return row.said(refusals.bad_email(email))
@@ -61,7 +66,7 @@ async def list_users(deps: Deps) -> list[User]:
 
 async def new_token(deps: Deps, email: str, client: str) -> tuple[Token, str] | Refusal:
     """Make a token for a client of this person: the token and, this once, its secret. Source: `rift token new`."""
-    async with audited(deps, _cli(deps, "rift token new", {"user": email, "client": client})) as (tx, row):
+    async with audited(deps, operator(deps, "rift token new", {"user": email, "client": client})) as (tx, row):
         user = await store.find_user(tx, email.strip())
         if user is None:
             return row.said(refusals.no_such_user(email))
@@ -100,7 +105,7 @@ async def list_tokens(deps: Deps, email: str | None = None) -> list[Token] | Ref
 
 async def revoke_token(deps: Deps, id: str) -> Token | Refusal:
     """End a token; its next call is refused. Revoking it again changes nothing. Source: `rift token revoke`."""
-    async with audited(deps, _cli(deps, "rift token revoke", {"token": id})) as (tx, row):
+    async with audited(deps, operator(deps, "rift token revoke", {"token": id})) as (tx, row):
         token = await store.revoke(tx, id, deps.clock.now())
         return row.said(token or refusals.no_such_token(id))
 
@@ -159,6 +164,7 @@ async def new_team(deps: Deps, act: Act, name: str) -> Membership | Refusal:
         if not await store.insert_team(tx, place.org, kept, deps.clock.now()):
             return row.said(refusals.team_exists(kept))
         await store.insert_member(tx, place.org, act.caller.user, place.role, deps.clock.now())
+        row.org = place.org
         return row.said(place)
 
 
@@ -202,6 +208,7 @@ async def set_role(deps: Deps, act: Act, org: str, email: str, role: Role) -> Pe
         if isinstance(found, Refusal):
             return row.said(found)
         place, who = found
+        row.org = place.org
         await store.put_role(tx, place.org, who.user, role)
         return row.said(replace(who, role=role))
 
@@ -213,6 +220,7 @@ async def remove_member(deps: Deps, act: Act, org: str, email: str) -> Person | 
         if isinstance(found, Refusal):
             return row.said(found)
         place, who = found
+        row.org = place.org
         await store.delete_member(tx, place.org, who.user)
         return row.said(who)
 
@@ -223,6 +231,7 @@ async def leave(deps: Deps, act: Act, org: str) -> Membership | Refusal:
         place = await _team_held(tx, act.caller, org)
         if isinstance(place, Refusal):
             return row.said(place)
+        row.org = place.org
         who = decide_role(place.name, await store.people(tx, place.org), act.caller.email, None)
         if isinstance(who, Refusal):
             return row.said(who)
@@ -297,10 +306,6 @@ async def find_owner(tx: Tx, email: str | None) -> tuple[User, Membership] | Ref
     if personal is None:
         raise LookupError(f"{user.id} has no personal organization")
     return user, personal
-
-
-def _cli(deps: Deps, command: str, arguments: dict[str, object]) -> SystemAct:
-    return SystemAct(command, arguments, deps.clock.monotonic())
 
 
 async def _team_held(tx: Tx, caller: Caller, name: str) -> Membership | Refusal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -18,17 +18,14 @@ from rift.audit import Act, SystemAct, audited, refuse
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
 from rift.people import actions as people
-from rift.people.model import Caller, Membership
+from rift.people.model import Caller, Membership, Team
 from rift.repos import refusals, store
 from rift.repos.decide import (
-    NO_GITHUB,
     asked_for,
     by_org,
     changed,
     changes,
-    decide_gaps,
     decide_head,
-    decide_ready,
     decide_repo,
     decide_warm,
     decide_watch,
@@ -42,6 +39,7 @@ from rift.repos.model import (
     Change,
     Network,
     OrgRepos,
+    OrgView,
     Repo,
     RepoView,
     Synced,
@@ -49,7 +47,6 @@ from rift.repos.model import (
     Watch,
     Watched,
     WatchedHead,
-    WhoAmI,
 )
 
 LOOK_FOR = timedelta(seconds=20)
@@ -63,27 +60,24 @@ SYNC_WAITS = 120.0
 # What every member may ask ------------------------------------------------------------
 
 
-async def whoami(deps: Deps, act: Act) -> WhoAmI:
-    """The agent's checklist. Source: rift_whoami."""
-    async with audited(deps, act) as (tx, _):
-        return await _stand(tx, act.caller)
-
-
-async def look(deps: Deps, caller: Caller) -> WhoAmI:
-    """The same for pages, which write no record."""
+async def look(deps: Deps, caller: Caller) -> tuple[OrgView, ...]:
+    """Each of the caller's organizations with its repositories, for a page, which writes no record."""
     async with deps.db.look(caller.user) as tx:
-        return await _stand(tx, caller)
+        return await orgs_of(tx, caller)
 
 
-async def _stand(tx: Tx, caller: Caller) -> WhoAmI:
+async def orgs_of(tx: Tx, caller: Caller) -> tuple[OrgView, ...]:
+    """Each of the caller's organizations with its members and repositories, their own first."""
     places = await people.memberships(tx, caller.user)
     names = {place.org: place.name for place in places}
     repos = [repo for repo in await store.theirs(tx, caller.user) if repo.org in names]
     views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
-    orgs = by_org(places, await people.members(tx, caller.user), views)
-    ready = decide_ready(orgs)
-    gaps = decide_gaps(orgs, await store.branches(tx, [repo.id for repo in repos]), bool(ready))
-    return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, orgs, gaps, ready)
+    return by_org(places, await people.members(tx, caller.user), views)
+
+
+async def branches_of(tx: Tx, repos: Sequence[str]) -> dict[str, list[str]]:
+    """The names of the branches of each of these repositories (by id)."""
+    return await store.branches(tx, repos)
 
 
 async def list_org(deps: Deps, act: Act, org: str) -> OrgRepos | Refusal:
@@ -193,19 +187,21 @@ async def unwatch(deps: Deps, act: Act, repo: str, ref: str) -> Unwatched | Refu
 # What the server's own commands do ------------------------------------------------------------
 
 
-async def add_repo(deps: Deps, owner_email: str | None, full: str, origin: str) -> Repo | Refusal:
-    """Add a repository to a person's own organization (without an address: the first platform admin's).
+async def add_repo(
+    deps: Deps, owner_email: str | None, full: str, origin: str, team: str | None = None
+) -> Repo | Refusal:
+    """Add a repository to a team, or to a person's own organization (without an address: the first platform admin's).
 
     `origin` is a git URL or a path; it is fetched before anything is kept, so what is wrong with it shows at once.
     Source: `rift repo add OWNER/NAME URL_OR_PATH`.
     """
-    told = {"owner": owner_email, "repo": full, "origin": masked(origin)}
+    told = {"owner": owner_email, "org": team, "repo": full, "origin": masked(origin)}
     act = SystemAct("rift repo add", told, deps.clock.monotonic())
     name, url = name_of(full), await _located(origin)
     if name is None or isinstance(url, Refusal):
         return await refuse(deps, act, url if isinstance(url, Refusal) and name else refusals.bad_name(full))
     async with deps.db.tx() as tx:
-        org = await _free(tx, owner_email, name)
+        org = await _free(tx, owner_email, team, name)
     if isinstance(org, Refusal):
         return await refuse(deps, act, org)
     now = deps.clock.now()
@@ -220,7 +216,7 @@ async def add_repo(deps: Deps, owner_email: str | None, full: str, origin: str) 
         if await store.insert(tx, repo):
             await store.move(tx, repo.id, changes({}, heads))
             return row.said(repo)
-        lost = await _free(tx, owner_email, name)  # another one added it while we fetched
+        lost = await _free(tx, owner_email, team, name)  # another one added it while we fetched
         row.said(lost)
     await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
     if isinstance(lost, Refusal):
@@ -378,14 +374,14 @@ async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:
     return [RepoView(repo, org, masked(repo.url), of[repo.id]) for repo, org in repos]
 
 
-async def _free(tx: Tx, owner_email: str | None, name: tuple[str, str]) -> str | Refusal:
+async def _free(tx: Tx, owner_email: str | None, team: str | None, name: tuple[str, str]) -> str | Refusal:
     """The organization (its id) that a repository of this name can be added to."""
-    owner = await people.find_owner(tx, owner_email)
+    owner = await people.find_owner(tx, owner_email) if team is None else await people.team_named(tx, team)
     if isinstance(owner, Refusal):
         return owner
-    user, place = owner
-    there = next((repo for repo in await store.of_org(tx, place.org) if (repo.owner, repo.name) == name), None)
-    return refusals.exists(there, user.email, masked(there.url)) if there else place.org
+    org, whose = (owner.id, owner.name) if isinstance(owner, Team) else (owner[1].org, owner[0].email)
+    there = next((repo for repo in await store.of_org(tx, org) if (repo.owner, repo.name) == name), None)
+    return refusals.exists(there, whose, masked(there.url)) if there else org
 
 
 async def _located(origin: str) -> str | Refusal:

@@ -1,4 +1,4 @@
-"""What a repository argument means, what moved, and what stands between a person and a box. Pure."""
+"""What a repository argument means, what is watched, and what moved. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ from datetime import datetime
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
-from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal
+from keel.refusal import Refusal
 from keel.secrecy import masked
 from rift.names import HEAD_RESTS, WARM_MOST
-from rift.people.model import OPERATOR, Member, Membership
+from rift.people.model import Member, Membership
 from rift.repos import refusals
-from rift.repos.model import Change, Gap, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Change, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 """What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
-
-NO_GITHUB = (
-    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
-    "and nothing here needs a GitHub account."
-)
 
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 _SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
@@ -152,65 +147,9 @@ def claimable(watch: Watch) -> bool:
     return watch.head is not None and (watch.failure is None or watch.ready > 0)
 
 
-def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:
-    """The calls that take a box, at the watched ref with the most boxes ready; none while no ref can give one."""
-    able = [(view.repo, watch) for org in orgs for view in org.repos for watch in view.watches if claimable(watch)]
-    if not able:
-        return ()
-    repo, watch = max(able, key=lambda pair: pair[1].ready)
-    return (
-        Call("rift_task_new", {"name": "<what the work is>"}),
-        Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": repo.full, "ref": watch.ref}),
-    )
-
-
-def decide_gaps(orgs: Sequence[OrgView], branches: dict[str, list[str]], ready: bool) -> tuple[Gap, ...]:
-    """What stands between the person and a box, each with what closes it.
-
-    `branches` are the branch names by repository id, for the rift_watch to suggest. A repository without a watched
-    ref is a gap only while nothing is `ready`: it may be meant so.
-    """
-    if not any(org.repos for org in orgs):
-        add = "`rift repo add OWNER/NAME URL_OR_PATH` on the server"
-        return (Gap("No repository is in your organizations.", Ask(OPERATOR, add)),)
-    gaps = []
-    for org in orgs:
-        for view in org.repos:
-            gaps += _repo_gaps(org, view, branches.get(view.repo.id, []), ready)
-    return tuple(gaps)
-
-
-def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -> list[Gap]:
-    repo, gaps = view.repo, []
-    if repo.failure is not None:
-        sync = f"mend the origin of {repo.full}, then `rift repo sync {repo.full}` on the server"
-        gaps.append(
-            Gap(f"{repo.full}: its origin {view.shown_url} cannot be read: {repo.failure}", Ask(OPERATOR, sync))
-        )
-    if not view.watches and not ready:
-        if branches:
-            call = Call("rift_watch", {"repo": repo.full, "ref": main_of(branches), "warm": 1})
-            gaps.append(Gap(f"{repo.full}: no ref is watched.", _by_admin(org, call)))
-        elif repo.failure is None:
-            gaps.append(Gap(f"{repo.full}: it has no branches yet.", Ask("the user", "push one to its origin")))
-    for watch in view.watches:
-        if watch.head is None:
-            call = Call("rift_unwatch", {"repo": repo.full, "ref": watch.ref})
-            gaps.append(Gap(f"{repo.full}: {watch.ref} is watched, but there is no such branch.", _by_admin(org, call)))
-        elif watch.failure is not None:
-            call = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
-            text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.failure}"
-            gaps.append(Gap(text, _by_admin(org, call)))
-    return gaps
-
-
 def main_of(branches: Sequence[str]) -> str:
     """The branch that most likely is the main one."""
     return next((name for name in ("main", "master", "trunk", "develop") if name in branches), branches[0])
-
-
-def _by_admin(org: OrgView, call: Call) -> Call | Ask:
-    return call if org.org.admin else Ask(f"an admin of {org.org.name}", call.text)
 
 
 _HOST = re.compile(r"(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{1,63}")

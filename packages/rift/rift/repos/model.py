@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from keel.refusal import Call, Mend
 from keel.secrecy import USERINFO
 from rift.people.model import Member, Membership
 
@@ -150,34 +149,9 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Something between a person and a box, and what closes it."""
-
-    text: str
-    mend: Mend
-
-
-@dataclass(frozen=True, slots=True)
 class OrgView:
-    """One organization in rift_whoami."""
+    """One organization of a person's, with its members and its repositories."""
 
     org: Membership
     members: tuple[Member, ...]
     repos: tuple[RepoView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WhoAmI:
-    """The agent's checklist: who, what is there, what is missing, and what to call when nothing is."""
-
-    email: str
-    platform_admin: bool
-    client: str
-    """The label that tasks show for this token, `mcp:` and the client's name."""
-    github: str
-    """Whether GitHub is connected for pushes, as a sentence."""
-    orgs: tuple[OrgView, ...]
-    """The personal one first."""
-    gaps: tuple[Gap, ...]
-    ready: tuple[Call, ...]
-    """Once any watched ref can give a box: the calls that take one, in order. Empty until then."""

@@ -15,6 +15,7 @@ from rift.commands.decide import decide_next
 from rift.commands.model import Answer as CommandAnswer
 from rift.commands.model import Piece, Report
 from rift.commands.refusals import reading
+from rift.people.model import Membership
 from rift.repos.model import RepoView, Watch
 from rift.times import age, rfc3339, when
 from rift.wire.mcp.tool import Answer, Image
@@ -34,6 +35,11 @@ DO_NOT_REPEAT = "Do not send the command again."
 def quoted(text: str) -> str:
     """A person's words inside a line."""
     return '"' + text.replace('"', "'") + '"'
+
+
+def org_name(place: Membership) -> str:
+    """An organization's name inside a line: a team's was chosen by a person."""
+    return place.name if place.personal else quoted(place.name)
 
 
 def next_line(call: Call) -> str:

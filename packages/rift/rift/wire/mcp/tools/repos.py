@@ -13,7 +13,7 @@ from rift.repos import actions
 from rift.repos.model import OrgRepos
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import NEXT, ORG
-from rift.wire.mcp.render import lines, next_line, repo_lines, repo_value
+from rift.wire.mcp.render import lines, next_line, org_name, repo_lines, repo_value
 from rift.wire.mcp.tool import Answer, Call, Tool
 
 
@@ -27,9 +27,8 @@ def render(found: OrgRepos, now: datetime) -> Answer:
     """The list as a text and as a structure."""
     after = CallMend("rift_whoami") if not any(view.watches for view in found.repos) else None
     count = len(found.repos)
-    head = (
-        f"{count or 'no'} repositor{'y' if count == 1 else 'ies'} in {found.org.name}, where you are {found.org.role}"
-    )
+    what = f"{count or 'no'} repositor{'y' if count == 1 else 'ies'}"
+    head = f"{what} in {org_name(found.org)}, where you are {found.org.role}"
     return Answer(
         lines(head, *(repo_lines(view, now) for view in found.repos), next_line(after) if after else None),
         {

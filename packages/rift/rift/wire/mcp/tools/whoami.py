@@ -7,10 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from keel.refusal import Refusal
-from rift.repos import actions
-from rift.repos.model import OrgView, WhoAmI
+from rift.checklist import actions
+from rift.checklist.decide import accepting
+from rift.checklist.model import WhoAmI
+from rift.invites.model import Invitation
+from rift.repos.model import OrgView
+from rift.times import rfc3339
 from rift.wire.mcp import schemas
-from rift.wire.mcp.render import lines, repo_lines
+from rift.wire.mcp.render import lines, org_name, quoted, repo_lines
 from rift.wire.mcp.tool import Answer, Call, Tool
 from rift.wire.refusals import mend_text
 
@@ -28,16 +32,23 @@ def render(who: WhoAmI, now: datetime) -> str:
     return lines(
         f"You are {who.email}{admin}; tasks show you as {who.client}.",
         f"GitHub: {who.github}",
-        "Invitations: none.",
+        *([_invitation(one) for one in who.invitations] or ["Invitations: none."]),
         *(_org(view, now) for view in who.orgs),
         *gaps,
         *ready,
     )
 
 
+def _invitation(one: Invitation) -> str:
+    by = f" by {one.invited_by}" if one.invited_by else ""
+    what = f"to {quoted(one.team or '')} as {one.role}{by}, open until {rfc3339(one.expires_at)}"
+    return f"Invitation {what}: {accepting(one).text}"
+
+
 def _org(view: OrgView, now: datetime) -> str:
     members = ", ".join(f"{member.email} ({member.role})" for member in view.members)
-    head = f"Organization {view.org.name}: you are {view.org.role}; members: {members}."
+    what = "Organization" if view.org.personal else "Team"
+    head = f"{what} {org_name(view.org)}: you are {view.org.role}; members: {members}; GitHub accounts: none."
     return lines(head, *(repo_lines(repo, now) for repo in view.repos) if view.repos else ["  no repositories"])
 
 

@@ -66,9 +66,9 @@ class ShownOrg:
 async def repositories(visit: Visit) -> Response | Refusal:
     """Per organization its repositories, their watched refs, and why the last box of one could not be made."""
     stand = await actions.look(visit.deps, visit.caller)
-    ids = [view.repo.id for org in stand.orgs for view in org.repos]
+    ids = [view.repo.id for org in stand for view in org.repos]
     bounds = await limits.look(visit.deps, ids)
-    orgs = [ShownOrg(org.org, tuple(shown(view, bounds) for view in org.repos)) for org in stand.orgs]
+    orgs = [ShownOrg(org.org, tuple(shown(view, bounds) for view in org.repos)) for org in stand]
     return visit.render("repositories.html", orgs=orgs)
 
 

@@ -1,0 +1,80 @@
+"""What stands between a person and a box. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keel.refusal import YOUR_HANDLE, Ask, Call
+from rift.checklist.model import Gap
+from rift.invites.model import Invitation
+from rift.people.model import OPERATOR
+from rift.repos.decide import claimable, main_of
+from rift.repos.model import OrgView, RepoView
+
+NO_GITHUB = (
+    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
+    "and nothing here needs a GitHub account."
+)
+
+
+def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:
+    """The calls that take a box, at the watched ref with the most boxes ready; none while no ref can give one."""
+    able = [(view.repo, watch) for org in orgs for view in org.repos for watch in view.watches if claimable(watch)]
+    if not able:
+        return ()
+    repo, watch = max(able, key=lambda pair: pair[1].ready)
+    return (
+        Call("rift_task_new", {"name": "<what the work is>"}),
+        Call("rift_vm_new", {"task": YOUR_HANDLE, "repo": repo.full, "ref": watch.ref}),
+    )
+
+
+def decide_gaps(
+    orgs: Sequence[OrgView], branches: dict[str, list[str]], ready: bool, invitations: Sequence[Invitation] = ()
+) -> tuple[Gap, ...]:
+    """What stands between the person and a box, each with what closes it: first the invitations that wait for them.
+
+    `branches` are the branch names by repository id, for the rift_watch to suggest. A repository without a watched
+    ref is a gap only while nothing is `ready`: it may be meant so.
+    """
+    gaps = [Gap(f'An invitation to the team "{one.team}" waits for you.', accepting(one)) for one in invitations]
+    if not any(org.repos for org in orgs):
+        add = "`rift repo add OWNER/NAME URL_OR_PATH` on the server"
+        return (*gaps, Gap("No repository is in your organizations.", Ask(OPERATOR, add)))
+    for org in orgs:
+        for view in org.repos:
+            gaps += _repo_gaps(org, view, branches.get(view.repo.id, []), ready)
+    return tuple(gaps)
+
+
+def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -> list[Gap]:
+    repo, gaps = view.repo, []
+    if repo.failure is not None:
+        sync = f"mend the origin of {repo.full}, then `rift repo sync {repo.full}` on the server"
+        gaps.append(
+            Gap(f"{repo.full}: its origin {view.shown_url} cannot be read: {repo.failure}", Ask(OPERATOR, sync))
+        )
+    if not view.watches and not ready:
+        if branches:
+            call = Call("rift_watch", {"repo": repo.full, "ref": main_of(branches), "warm": 1})
+            gaps.append(Gap(f"{repo.full}: no ref is watched.", _by_admin(org, call)))
+        elif repo.failure is None:
+            gaps.append(Gap(f"{repo.full}: it has no branches yet.", Ask("the user", "push one to its origin")))
+    for watch in view.watches:
+        if watch.head is None:
+            call = Call("rift_unwatch", {"repo": repo.full, "ref": watch.ref})
+            gaps.append(Gap(f"{repo.full}: {watch.ref} is watched, but there is no such branch.", _by_admin(org, call)))
+        elif watch.failure is not None:
+            call = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
+            text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.failure}"
+            gaps.append(Gap(text, _by_admin(org, call)))
+    return gaps
+
+
+def accepting(one: Invitation) -> Call:
+    """The call that accepts an invitation to a team."""
+    return Call("rift_org_accept", {"org": one.team})
+
+
+def _by_admin(org: OrgView, call: Call) -> Call | Ask:
+    return call if org.org.admin else Ask(f"an admin of {org.org.name}", call.text)
