@@ -12,6 +12,7 @@ from rift.boxes import refusals as boxes
 from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
 from rift.connections import refusals as connections
+from rift.feedback import refusals as feedback
 from rift.hosts.model import Shortage
 from rift.invites import refusals as invites
 from rift.invites.model import Invitation
@@ -148,6 +149,11 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "passkey_known": passkeys.passkey_known,
     "too_many_passkeys": lambda: passkeys.too_many_passkeys(20),
     "no_such_passkey": passkeys.no_such_passkey,
+    "feedback_no_text": feedback.no_text,
+    "feedback_too_long": lambda: feedback.too_long("text", 5000, 4000),
+    "feedback_full": lambda: feedback.full(95, 100),
+    "no_such_feedback": feedback.no_such_item,
+    "feedback_none_ticked": feedback.none_ticked,
     "foreign_form": web.foreign_form,
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,

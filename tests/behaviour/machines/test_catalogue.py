@@ -45,6 +45,7 @@ SERVER = "tests/wire/mcp/test_server.py"
 ASKING = "tests/wire/oauth/test_asking_wrongly.py"
 DOCUMENTS = "tests/wire/oauth/test_documents.py"
 DOOR = "tests/wire/web/test_door.py"
+FEEDBACK = "tests/unit/feedback/test_feedback.py"
 SENDING = "tests/unit/mail/test_sending.py"
 PASSKEYS = "tests/wire/web/test_passkeys.py"
 ELSEWHERE = {
@@ -83,6 +84,11 @@ ELSEWHERE = {
     "passkey_known": (PASSKEYS, "test_a_passkey_of_somebody_else_signs_in_as_them_or_nobody"),
     "too_many_passkeys": (PASSKEYS, "test_a_person_has_so_many_passkeys_and_no_more"),
     "no_such_passkey": (PASSKEYS, "test_a_removed_passkey_signs_nobody_in_and_only_its_owner_removes_it"),
+    "feedback_no_text": (FEEDBACK, "test_of_items_that_came_together_all_are_kept_or_none"),
+    "feedback_too_long": (FEEDBACK, "test_of_items_that_came_together_all_are_kept_or_none"),
+    "feedback_full": (FEEDBACK, "test_a_draft_is_bounded_also_where_many_add_to_it_at_once"),
+    "no_such_feedback": (FEEDBACK, "test_a_person_changes_and_drops_what_is_in_their_draft_and_nothing_else"),
+    "feedback_none_ticked": (FEEDBACK, "test_what_is_ticked_is_submitted_once_with_a_letter_to_each_platform_admin"),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),

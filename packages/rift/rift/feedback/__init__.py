@@ -1,1 +1,1 @@
-"""Feedback that agents draft and people submit."""
+"""What people tell of Rift itself: drafted by their agents, submitted by them, read by the platform admin."""

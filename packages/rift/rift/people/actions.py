@@ -125,6 +125,11 @@ async def find(tx: Tx, email: str) -> User | None:
     return await store.find_user(tx, email.strip())
 
 
+async def platform_admins(tx: Tx) -> list[User]:
+    """The platform admins who are not put out, the first one first."""
+    return await store.platform_admins(tx)
+
+
 async def emails(tx: Tx, ids: Collection[str]) -> dict[str, str]:
     """The email addresses of people, by id; those who are not there are not in it."""
     return await store.emails(tx, ids)

@@ -33,6 +33,11 @@ async def emails(tx: Tx, ids: Collection[str]) -> dict[str, str]:
     return {row["id"]: row["email"] for row in found}
 
 
+async def platform_admins(tx: Tx) -> list[User]:
+    """The platform admins who are not put out, the first one first."""
+    return await tx.all(User, "SELECT * FROM users WHERE admin AND disabled_at IS NULL ORDER BY created_at, id")
+
+
 async def first_admin(tx: Tx) -> User | None:
     """The platform admin who was there first, of those who are not put out."""
     return await tx.one(User, "SELECT * FROM users WHERE admin AND disabled_at IS NULL ORDER BY created_at, id LIMIT 1")

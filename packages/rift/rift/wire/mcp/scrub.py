@@ -9,8 +9,9 @@ from rift.audit import Act
 from rift.people.model import Caller
 from rift.secrecy import without_secrets
 
-LEFT_OUT = frozenset({"task", "content"})
-"""A handle (its task stands in a column of its own), and what goes into a file."""
+LEFT_OUT = frozenset({"task", "content", "text", "context"})
+"""A handle (its task stands in a column of its own), what goes into a file, and what an item of feedback says: its
+person may drop it, and a record stays."""
 TEXT = "command"
 """The argument that goes to the side table which can be erased."""
 KEPT_CHARACTERS = 500

@@ -27,9 +27,12 @@ def page_of(visit: Visit) -> int:
 
 def pager(path: str, page: int, more: bool, **filters: str) -> Pager:
     """The links of a page of a list; `filters` are what else the address says."""
+    return Pager(
+        address(path, page - 1, **filters) if page > 1 else None, address(path, page + 1, **filters) if more else None
+    )
 
-    def to(number: int) -> str:
-        said = {name: value for name, value in filters.items() if value} | ({"page": str(number)} if number > 1 else {})
-        return f"{path}?{urlencode(said)}" if said else path
 
-    return Pager(to(page - 1) if page > 1 else None, to(page + 1) if more else None)
+def address(path: str, page: int, **filters: str) -> str:
+    """The address of one page of a list; what is usual is left out of it."""
+    said = {name: value for name, value in filters.items() if value} | ({"page": str(page)} if page > 1 else {})
+    return f"{path}?{urlencode(said)}" if said else path

@@ -35,6 +35,8 @@ from rift.wire.web.pages import (
     connections,
     consent,
     docs,
+    feedback,
+    inbox,
     mailbox,
     organizations,
     passkeys,
@@ -60,6 +62,8 @@ PAGES: tuple[Page, ...] = (
     *repositories.PAGES,
     *audit.PAGES,
     *docs.PAGES,
+    *feedback.PAGES,
+    *inbox.PAGES,
     *mailbox.PAGES,
     *organizations.PAGES,
     *people.PAGES,
@@ -218,7 +222,8 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "unknown_passkey": 403, "passkey_copied": 403,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
           "invalid_request": 400, "no_such_token": 404,
-          "no_such_letter": 404, "letter_is_over": 410,
+          "no_such_letter": 404, "letter_is_over": 410, "no_such_feedback": 404, "feedback_no_text": 400,
+          "feedback_too_long": 400, "feedback_none_ticked": 400, "feedback_full": 409,
           "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 

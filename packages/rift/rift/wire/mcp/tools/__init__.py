@@ -8,6 +8,7 @@ from rift.wire.mcp.tools import (
     audit,
     bash,
     docs,
+    feedback,
     org_accept,
     org_invite,
     org_new,
@@ -39,7 +40,7 @@ TOOLS: tuple[Tool, ...] = tuple(
         *(bash, read, write, output, stop),
         *(whoami, org_new, org_invite, org_accept, account_invite, waitlist),
         *(repos, watch, unwatch),
-        *(docs, audit),
+        *(feedback, docs, audit),
     )
 )
 """Every tool there is."""
