@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import re
 import ssl
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import httpx2
 
 from keel.db import forbid_in_transaction
+from keel.fetching import BadAnswer, Reply
 from keel.hosts import Resolve, is_public, system_resolve
 from rift.drivers.documents.protocol import Document, DocumentUnavailable
 
@@ -99,7 +98,9 @@ async def _from(client: httpx2.AsyncClient, url: httpx2.URL, host: str, address:
     )  # fmt: skip
     response = await client.send(request, stream=True)
     try:
-        return Document(_object(await _body(response)), _max_age(response))
+        return Document(Reply(response.status_code, await _body(response)).document(), _max_age(response))
+    except BadAnswer:
+        raise DocumentUnavailable("what it answered is no JSON object") from None
     finally:
         await response.aclose()
 
@@ -115,23 +116,6 @@ async def _body(response: httpx2.Response) -> bytes:
         if len(body) > BODY_BYTES:
             raise DocumentUnavailable(f"it answered with more than {BODY_BYTES // 1024} KiB")
     return bytes(body)
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        value = json.loads(body.decode("utf-8"), object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise DocumentUnavailable("what it answered is no JSON object")
-    return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a member is there twice")
-    return made
 
 
 def _max_age(response: httpx2.Response) -> float | None:
