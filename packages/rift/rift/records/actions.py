@@ -242,7 +242,12 @@ async def _page(tx: Tx, reader: Reader, asked: Asked) -> Shown:
     )
     where = sources(reader, asked)
     floor = await store.floor(tx, reader, where, asked) if by == "all" and asked.narrowed else None
-    rows = await store.page(tx, reader, by, where, replace(asked, limit=asked.limit + 1), floor)
+    wanted = replace(asked, limit=asked.limit + 1)
+    rows = await store.page(tx, reader, by, where, wanted, floor)
+    if by == "all" and not asked.narrowed and len(rows) < wanted.limit:
+        floor = await store.floor(tx, reader, where, asked)
+        if floor is not None:  # of what is noted much is archived: not in the ledger any more
+            rows = await store.page(tx, reader, by, where, wanted, floor)
     more, rows = len(rows) > asked.limit, rows[: asked.limit]
     tasks, boxes = await store.names(
         tx, reader, {row.task for row in rows if row.task}, {row.box for row in rows if row.box}

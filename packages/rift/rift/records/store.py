@@ -42,10 +42,12 @@ _WITHIN_NOTED: LiteralString = """
     r.at <= %(end_at)s AND r.at >= %(begin_at)s
     AND (r.at, r.seq) < (%(end_at)s, %(end_seq)s) AND (r.at, r.seq) >= (%(begin_at)s, %(begin_seq)s)
 """
+# Looked up on purpose for one record after the other, until there are enough: a join would be of all there are.
 _READABLE: LiteralString = """
-    (l.actor = %(user)s OR EXISTS (
-        SELECT FROM ledger_readers r WHERE r.reader = ANY(%(names)s::text[]) AND r.at = l.at AND r.seq = l.seq
-    ))
+    (l.actor = %(user)s OR coalesce((
+        SELECT true FROM ledger_readers r WHERE r.reader = ANY(%(names)s::text[]) AND r.at = l.at AND r.seq = l.seq
+        LIMIT 1
+    ), false))
 """
 _OWN: LiteralString = "(SELECT l.at, l.seq FROM ledger l WHERE %(own)s AND l.actor = %(user)s AND "
 _NOTED: LiteralString = """
@@ -54,8 +56,11 @@ _NOTED: LiteralString = """
 """
 _NOTED_THAT_FIT: LiteralString = """
     (SELECT one.at, one.seq FROM unnest(%(names)s::text[]) AS name (reader) CROSS JOIN LATERAL (
-        SELECT r.at, r.seq FROM ledger_readers r JOIN ledger l ON l.at = r.at AND l.seq = r.seq
-        WHERE r.reader = name.reader AND
+        SELECT r.at, r.seq FROM (SELECT r.at, r.seq FROM ledger_readers r WHERE r.reader = name.reader AND
+"""
+_THAT_FIT: LiteralString = """
+        ORDER BY r.at DESC, r.seq DESC LIMIT %(looked)s) r
+        CROSS JOIN LATERAL (SELECT FROM ledger l WHERE l.at = r.at AND l.seq = r.seq AND
 """
 _NOBODYS: LiteralString = """
     (SELECT l.at, l.seq FROM ledger l
@@ -76,7 +81,7 @@ _NOTED_FOR: LiteralString = """
 _ALL: LiteralString = (
     "WITH found AS ("
     + _OWN + _WITHIN_LEDGER + " AND " + _FITS + _LIMIT + ") UNION "
-    + _NOTED_THAT_FIT + _WITHIN_NOTED + " AND " + _FITS + _LIMIT_NOTED + " UNION "
+    + _NOTED_THAT_FIT + _WITHIN_NOTED + _THAT_FIT + _FITS + " OFFSET 0) fits" + _LIMIT_NOTED + " UNION "
     + _NOBODYS + _WITHIN_LEDGER + " AND " + _FITS + _LIMIT + "))"
     + _COLUMNS + _FOUND + "JOIN ledger l ON l.at = f.at AND l.seq = f.seq ORDER BY l.at DESC, l.seq DESC"
 )  # fmt: skip
@@ -98,7 +103,7 @@ _ONE: LiteralString = _COLUMNS + _NOTED_FOR + "FROM ledger l WHERE l.seq = %(seq
 
 async def floor(tx: Tx, reader: Reader, where: Sources, asked: Asked) -> Place | None:
     """How far back a page looks at most, so that in no place more than `LOOKED` records are read; None: to the end."""
-    found = await tx.tuples(_FLOOR, {**_params(reader, where, asked, None), "looked": LOOKED})
+    found = await tx.tuples(_FLOOR, _params(reader, where, asked, None))
     return Place(found[0][0].astimezone(UTC), found[0][1]) if found else None
 
 
@@ -214,4 +219,5 @@ def _params(reader: Reader, where: Sources, asked: Asked, floor: Place | None) -
         "user": reader.user, "own": where.own, "names": list(where.names), "nobodys": where.nobodys,
         "task": asked.task, "box": asked.box, "actor": asked.actor, "action": asked.action, "outcome": asked.outcome,
         "end_at": end.at, "end_seq": end.seq, "begin_at": begin.at, "begin_seq": begin.seq, "limit": asked.limit,
+        "looked": LOOKED,
     }  # fmt: skip
