@@ -76,6 +76,23 @@ WAITLIST = """
                  (3, repeat('w', 64) || '@example.com', %(markup)s, %(long)s, repeat(%(long)s || ' ', 8))
          ) AS one (n, email, name, organization, note)
 """
+RECORDS = """
+    WITH made AS (
+        INSERT INTO ledger (at, actor, via, action, task, box, outcome, duration_us, arguments, text_sha256)
+        SELECT %(now)s - make_interval(mins => n), %(user)s,
+               CASE WHEN n %% 7 = 0 THEN 'web' WHEN n = 3 THEN 'mcp:' || %(markup)s ELSE 'mcp:Claude' END,
+               CASE WHEN n %% 7 = 0 THEN 'web sign in' WHEN n %% 3 = 0 THEN 'rift_vm_new' ELSE 'rift_bash' END,
+               CASE WHEN n %% 7 = 0 THEN NULL ELSE 'task_aaaa2222' END,
+               CASE WHEN n %% 7 = 0 THEN NULL ELSE 'b-' || repeat('1', 24) END,
+               CASE WHEN n %% 11 = 0 THEN 'error' WHEN n %% 5 = 0 THEN 'commands_open' ELSE 'ok' END, 700 * n * n,
+               jsonb_build_object('vm', %(long)s::text, 'block_for', n, 'path', %(markup)s::text),
+               CASE WHEN n %% 7 = 0 THEN NULL ELSE sha256(convert_to('salt' || %(markup)s, 'UTF8')) END
+        FROM generate_series(1, 120) n
+        RETURNING seq, at, text_sha256
+    )
+    INSERT INTO ledger_texts (seq, at, salt, text)
+    SELECT seq, at, 'salt', %(markup)s FROM made WHERE text_sha256 IS NOT NULL
+"""
 
 
 async def make_world(deps: Deps) -> None:
@@ -102,4 +119,6 @@ async def _fill(tx: Tx, deps: Deps) -> None:
     }
     work = (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS)
     for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST):
+    facts = {"user": user.id, "org": personal.org, "now": deps.clock.now(), "long": LONG, "markup": MARKUP}
+    for statement in (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS, RECORDS):
         await tx.run(statement, facts)
