@@ -118,7 +118,5 @@ async def _fill(tx: Tx, deps: Deps) -> None:
         "email": ADA,
     }
     work = (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS)
-    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST):
-    facts = {"user": user.id, "org": personal.org, "now": deps.clock.now(), "long": LONG, "markup": MARKUP}
-    for statement in (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS, RECORDS):
+    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS):
         await tx.run(statement, facts)

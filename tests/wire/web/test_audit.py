@@ -54,7 +54,7 @@ async def test_the_page_lists_the_newest_first_with_who_what_and_where(world: Wo
     one, other = await bobs(world), await bobs(world, outcome="vm_unknown")
     page = (await (await at(deps, "ada")).get("/app/audit?tool=rift_bash")).text
     assert seqs(page) == [other, one]
-    for told in ("bob@example.org", "by Claude", "app-main-1", "refused", "vm_unknown", "done", "5.0 ms"):
+    for told in ("bob@example.org", "by <bdi>Claude", "app-main-1", "refused", "vm_unknown", "done", "5.0 ms"):
         assert told in page
     assert "the task task_b2345678" not in page  # the name of a task is its owner's
     assert "the task task_b2345678" in (await (await at(deps, "bob")).get("/app/audit?tool=rift_bash")).text
@@ -63,7 +63,7 @@ async def test_the_page_lists_the_newest_first_with_who_what_and_where(world: Wo
 async def test_signing_in_and_what_is_done_on_pages_is_listed_as_a_persons_own(world: World, deps: Deps) -> None:
     page = (await (await at(deps, "cyd")).get("/app/audit")).text
     assert "web sign in" in page
-    assert "by a browser" in page
+    assert "by <bdi>a browser" in page
     assert "cyd@example.org" in page
 
 
