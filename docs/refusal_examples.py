@@ -14,6 +14,7 @@ from rift.commands import refusals as commands
 from rift.connections import refusals as connections
 from rift.feedback import refusals as feedback
 from rift.hosts.model import Shortage
+from rift.identities import refusals as identities
 from rift.invites import refusals as invites
 from rift.invites.model import Invitation
 from rift.limits import refusals as limits
@@ -154,6 +155,13 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "feedback_full": lambda: feedback.full(95, 100),
     "no_such_feedback": feedback.no_such_item,
     "feedback_none_ticked": feedback.none_ticked,
+    "no_sign_on": identities.no_sign_on,
+    "sign_on_away": lambda: identities.sign_on_away("Keycloak"),
+    "sign_on_refused": lambda: identities.sign_on_refused("Keycloak"),
+    "sign_on_unverified": lambda: identities.sign_on_unverified("Keycloak"),
+    "sign_on_taken": lambda: identities.sign_on_taken("ada@example.com", "Keycloak"),
+    "sign_on_unknown": lambda: identities.sign_on_unknown("ada@example.com"),
+    "no_such_identity": identities.no_such_identity,
     "foreign_form": web.foreign_form,
     "form_too_large": lambda: web.form_too_large(256),
     "bad_form": web.bad_form,

@@ -1,8 +1,8 @@
-// A certified OpenID provider with people who sign in under any name: node provider.mjs PORT AUDIENCE
+// A certified OpenID provider with people who sign in under any name: node provider.mjs PORT AUDIENCE BACK
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 
-const [port, audience] = process.argv.slice(2);
+const [port, audience, back] = process.argv.slice(2);
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
 const provider = new Provider(`http://127.0.0.1:${port}`, {
@@ -11,11 +11,17 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     {
       client_id: 'desk',
       client_secret: 'desk-secret',
-      redirect_uris: ['https://desk.example/back'],
+      redirect_uris: [back],
       id_token_signed_response_alg: 'ES256',
     },
   ],
-  scopes: ['openid', 'docs:read', 'docs:write'],
+  scopes: ['openid', 'email', 'docs:read', 'docs:write'],
+  claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+  conformIdTokenClaims: false, // the address stands in the id token
+  findAccount: (_, id) => ({
+    accountId: id,
+    claims: () => ({ sub: id, email: `${id}@example.org`, email_verified: !id.startsWith('unverified') }),
+  }),
   cookies: { keys: ['a key of tests'] },
   features: {
     devInteractions: { enabled: true },

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from keel import ledger
-from keel.clock import SystemClock
+from keel.clock import Clock, SystemClock
 from keel.db import Database
 from keel.ending import end, on_signals
 from keel.ids import SystemIds
@@ -36,6 +36,8 @@ from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.line import Line
 from rift.drivers.post.protocol import Post
 from rift.drivers.post.smtp import SmtpConfig, SmtpPost
+from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
+from rift.drivers.signon.protocol import SignOn
 from rift.hosts import jobs as hosts
 from rift.mail import jobs as mail
 from rift.pools import jobs as pools
@@ -81,6 +83,7 @@ async def connect(
             data=data,
             agent_url=agent_url,
             post=post or smtp(settings),
+            signon=openid(settings, clock),
         )
 
 
@@ -100,6 +103,14 @@ def smtp(settings: RiftSettings) -> Post | None:
     if mail.host is None:
         return None
     return SmtpPost(SmtpConfig(mail.host, mail.port, mail.security, mail.user, mail.password, mail.sender))
+
+
+def openid(settings: RiftSettings, clock: Clock) -> SignOn | None:
+    """Signing in elsewhere, where an OpenID provider is set."""
+    there = settings.sign_in
+    if there.oidc_issuer is None or there.oidc_client is None:
+        return None
+    return OidcSignOn(OidcConfig(there.oidc_issuer, there.oidc_client, there.oidc_secret), clock)
 
 
 def remote_drivers(line: Line) -> tuple[BoxDriver, Forge]:

@@ -13,6 +13,7 @@ from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.post.protocol import Post
+from rift.drivers.signon.protocol import SignOn
 from rift.settings import RiftSettings
 
 
@@ -34,3 +35,5 @@ class Deps:
     """Where a box's agent reaches this control plane."""
     post: Post | None = None
     """What sends letters; None where no SMTP server is set: they wait on the Mailbox page."""
+    signon: SignOn | None = None
+    """Signing in elsewhere; None where no OpenID provider is set."""

@@ -48,6 +48,7 @@ DOOR = "tests/wire/web/test_door.py"
 FEEDBACK = "tests/unit/feedback/test_feedback.py"
 SENDING = "tests/unit/mail/test_sending.py"
 PASSKEYS = "tests/wire/web/test_passkeys.py"
+SIGN_ON = "tests/wire/web/test_single_sign_on.py"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -89,6 +90,16 @@ ELSEWHERE = {
     "feedback_full": (FEEDBACK, "test_a_draft_is_bounded_also_where_many_add_to_it_at_once"),
     "no_such_feedback": (FEEDBACK, "test_a_person_changes_and_drops_what_is_in_their_draft_and_nothing_else"),
     "feedback_none_ticked": (FEEDBACK, "test_what_is_ticked_is_submitted_once_with_a_letter_to_each_platform_admin"),
+    "no_sign_on": (SIGN_ON, "test_without_a_provider_there_is_no_other_sign_in"),
+    "sign_on_away": (SIGN_ON, "test_a_provider_that_says_no_or_is_away_is_told"),
+    "sign_on_refused": (SIGN_ON, "test_a_provider_that_says_no_or_is_away_is_told"),
+    "sign_on_unverified": (SIGN_ON, "test_an_unverified_address_opens_nothing_and_makes_nothing"),
+    "sign_on_taken": (SIGN_ON, "test_an_address_that_changes_hands_takes_no_account_along"),
+    "sign_on_unknown": (
+        SIGN_ON,
+        "test_an_address_without_an_account_gets_one_by_its_domain_or_is_told_whom_to_ask",
+    ),
+    "no_such_identity": (SIGN_ON, "test_an_identity_is_unlinked_by_its_owner_alone"),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),

@@ -10,10 +10,11 @@ from tests.unit.people.house import outcomes, user
 
 from keel.refusal import Refusal
 from keel.testing import FakeClock
-from rift.audit import Act
+from rift.audit import Act, SystemAct
 from rift.deps import Deps
+from rift.invites import actions as invites
 from rift.mail import actions as mail
-from rift.people.model import User
+from rift.people.model import OPERATOR, User
 from rift.sessions import actions
 from rift.sessions.model import Browser, Kind, Session, SignedIn
 
@@ -107,6 +108,15 @@ async def test_who_may_sign_in_gets_a_letter_and_nobody_else_does(deps: Deps) ->
     assert await letters(deps) == [("sign_in", "ada@example.org", {"next": "/app/boxes"})]
     told = [(row[0] is not None, row[3]) for row in await outcomes(deps) if row[2] == "web sign-in letter"]
     assert told == [(True, "ok"), (False, "disabled"), (False, "no_such_user")]
+
+
+async def test_who_is_invited_and_has_no_account_gets_the_invitation_again(deps: Deps) -> None:
+    invited = await invites.invite_account(deps, SystemAct("rift user invite", {}, 1000.0), "new@example.org")
+    assert not isinstance(invited, Refusal)
+    facts = {"invitation": invited.invitation.id, "inviter": OPERATOR}
+    assert await letters(deps) == [("account_invitation", "new@example.org", facts)]
+    assert await actions.send_link(deps, "New@example.org", "/app") is None
+    assert await letters(deps) == 2 * [("account_invitation", "new@example.org", facts)]
 
 
 async def test_the_sessions_of_who_was_put_out_do_not_come_back_with_them(deps: Deps) -> None:

@@ -190,6 +190,17 @@ async def account_for(tx: Tx, deps: Deps, email: str) -> User | Refusal:
     return await _account(tx, deps, email)
 
 
+async def send_again(tx: Tx, deps: Deps, email: str) -> bool:
+    """Have the letter of an address's oldest open invitation sent again; False when it has none.
+
+    Source: somebody without an account asks for a sign-in letter.
+    """
+    open = await store.of_email(tx, email, deps.clock.now())
+    if open:
+        await _post(tx, deps, open[0])
+    return bool(open)
+
+
 # The waitlist ------------------------------------------------------------
 
 
@@ -248,12 +259,16 @@ async def _invite(tx: Tx, deps: Deps, act: Act | SystemAct, wanted: Invitation) 
     """Make or renew it, and have its letter sent: whether the address has an account is not told to who invites."""
     open = await store.of_email(tx, wanted.email, deps.clock.now())
     made = replace(wanted, id=await store.put(tx, wanted, act.actor))
+    await _post(tx, deps, made)
+    return Invited(made, any(one.org == made.org for one in open))
+
+
+async def _post(tx: Tx, deps: Deps, made: Invitation) -> None:
     facts = {"invitation": made.id, "inviter": made.invited_by or OPERATOR}
     if made.org is None:
         await mail.post(tx, deps, "account_invitation", made.email, facts)
     else:
         await mail.post(tx, deps, "team_invitation", made.email, {**facts, "team": made.team, "role": made.role})
-    return Invited(made, any(one.org == made.org for one in open))
 
 
 async def _mine(tx: Tx, deps: Deps, caller: Caller, org: str) -> Invitation | Refusal:

@@ -60,12 +60,13 @@ async def ask_link(deps: Deps, email: str, next: str) -> Refusal | None:
 
 
 async def send_link(deps: Deps, email: str, next: str) -> Refusal | None:
-    """Post a sign-in letter to an address that may sign in. Source: the job of `ask_link`."""
+    """Post a sign-in letter to an address with an account, or its invitation's again. Source: the job of `ask_link`."""
     act = SystemAct("web sign-in letter", {"user": email}, deps.clock.monotonic(), via="web")
     async with audited(deps, act) as (tx, row):
         user = await people.find(tx, email)
         if user is None:
-            return row.said(people_refusals.no_such_user(email))
+            invited = await invites.send_again(tx, deps, email)
+            return None if invited else row.said(people_refusals.no_such_user(email))
         if user.disabled_at is not None:
             return row.said(people_refusals.disabled(user.email))
         row.actor = user.id

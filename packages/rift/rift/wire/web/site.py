@@ -43,6 +43,7 @@ from rift.wire.web.pages import (
     people,
     repositories,
     sign_in,
+    sso,
     waitlist,
 )
 from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form, parse_json
@@ -55,6 +56,7 @@ OPEN_FORMS = Rate(30, 60.0)
 PAGES: tuple[Page, ...] = (
     *sign_in.PAGES,
     *passkeys.PAGES,
+    *sso.PAGES,
     *account.PAGES,
     *boxes.PAGES,
     *connections.PAGES,
@@ -220,6 +222,8 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "disabled": 403, "needs_platform_admin": 403, "needs_admin": 403, "link_over": 410, "invitation_over": 410,
           "no_such_session": 404, "no_such_passkey": 404, "sign_in_over": 410, "passkey_not_taken": 403,
           "unknown_passkey": 403, "passkey_copied": 403,
+          "no_sign_on": 404, "sign_on_away": 503, "sign_on_refused": 403, "sign_on_unverified": 403,
+          "sign_on_taken": 403, "sign_on_unknown": 403, "no_such_identity": 404,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
           "invalid_request": 400, "no_such_token": 404,
           "no_such_letter": 404, "letter_is_over": 410, "no_such_feedback": 404, "feedback_no_text": 400,

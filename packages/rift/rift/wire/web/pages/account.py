@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from keel.refusal import Refusal
 from rift.authenticators import place_of
+from rift.identities import actions as identities
 from rift.passkeys import actions as passkeys
 from rift.sessions import actions as sessions
 from rift.sessions.decide import browser_of
@@ -20,7 +21,8 @@ async def account(visit: Visit) -> Response | Refusal:
     return visit.render(
         "account.html", sessions=await sessions.of_caller(visit.deps, visit.caller), browser_of=browser_of,
         here=visit.caller.token, passkeys=await passkeys.of_caller(visit.deps, visit.caller),
-        place=place_of(visit.site.public),
+        place=place_of(visit.site.public), identities=await identities.of_caller(visit.deps, visit.caller),
+        sign_on=visit.deps.settings.sign_in.oidc_name if visit.deps.signon else None,
     )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ def page(visit: Visit, status: int = 200, *, email: str = "", error: str = "") -
     return visit.render(
         "sign_in.html", status, email=email, error=error, by_mail=by_mail(visit), next=wanted(visit),
         passkeys=place_of(visit.site.public),
+        sign_on=visit.deps.settings.sign_in.oidc_name if visit.deps.signon else None,
     )  # fmt: skip
 
 

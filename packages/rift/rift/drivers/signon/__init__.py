@@ -1,0 +1,1 @@
+"""Drivers: signing in at somebody else's."""
