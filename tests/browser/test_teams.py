@@ -38,6 +38,35 @@ def test_a_page_of_one_team_or_person_is_good_at_every_width(
             assert window.wrong == []
 
 
+def test_a_form_that_is_refused_says_so_beside_its_field(
+    chromium: Browser, site: Site, axe: str, pictures: Path
+) -> None:
+    """With an address that a browser takes, and we do not."""
+    odd = f"{'w' * 65}@example.com"
+    with chromium.new_context(viewport={"width": 360, "height": 800}, reduced_motion="reduce") as context:
+        window = Window(context, site)
+        window.sign_in(ADA)
+        for path, label, typed, button in (
+            ("/app/organizations", "Name of the team", "personal", "Make the team"),
+            (TEAM, "Email address", ADA, "Invite"),
+            ("/app/people", "Email address", odd, "Invite"),
+            ("/waitlist", "Email address", odd, "Join the waitlist"),
+        ):
+            page = window.open(path)
+            page.get_by_label(label).fill(typed)
+            page.get_by_role("button", name=button, exact=True).click()
+            page.get_by_role("alert").wait_for()
+            assert page.title().startswith("Not ")
+            field = page.get_by_label(label)
+            assert (field.input_value(), field.get_attribute("aria-invalid")) == (typed, "true")
+            assert page.locator(f"#{field.get_attribute('aria-describedby')}").is_visible()
+            name = re.sub(r"[^a-z0-9]+", "-", path.strip("/"))
+            page.screenshot(path=pictures / f"{name}-refused-light-360.png", full_page=True)
+            assert page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth") <= 0, path
+            assert _violations(page, axe) == [], path
+        assert [one for one in window.wrong if "409" not in one] == []
+
+
 def test_a_team_is_made_joined_and_left_without_scripts(chromium: Browser, site: Site) -> None:
     with (
         chromium.new_context(java_script_enabled=False) as hers,

@@ -207,6 +207,7 @@ async def test_an_invitation_of_another_address_is_not_mine_to_answer(deps: Deps
         refused = await eve.submit("/app/organizations", f"/app/organizations/{how}", invitation=one)
         assert refused.status_code == 409
         assert "Engines" not in refused.text
+        assert "This invitation is not open any more" in refused.text
     assert set(await members(deps, team)) == {ADA}
     assert one in (await ada.get(team)).text
 

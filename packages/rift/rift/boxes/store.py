@@ -164,7 +164,7 @@ _USE = """
     ) k ON k.owner = page.id
     LEFT JOIN (
         SELECT held.owner, count(*) AS living FROM boxes JOIN tasks held ON held.id = boxes.task
-        WHERE boxes.state NOT IN ('destroyed', 'destroying') AND held.owner IN (SELECT id FROM page)
+        WHERE boxes.state <> 'destroyed' AND boxes.state <> 'destroying' AND held.owner IN (SELECT id FROM page)
         GROUP BY held.owner
     ) b ON b.owner = page.id
     ORDER BY page.created_at, page.id

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from keel.refusal import Refusal
 from rift.boxes import actions as boxes
 from rift.invites import actions as invites
+from rift.invites import refusals as invites_refusals
 from rift.invites.model import Invited
 from rift.people import actions as people
 from rift.people.decide import TEAM_MOST
@@ -43,7 +44,7 @@ async def accept(visit: Visit) -> Response | Refusal:
     invitation = visit.said("invitation")
     place = await invites.accept(visit.deps, visit.act("accept invitation", invitation=invitation), invitation)
     if isinstance(place, Refusal):
-        return await _list(visit, place)
+        return await _list(visit, _over(place))
     return visit.go(f"/app/organizations/{place.org}", f"You are in {place.name} now: {place.role}.")
 
 
@@ -52,7 +53,7 @@ async def decline(visit: Visit) -> Response | Refusal:
     invitation = visit.said("invitation")
     done = await invites.decline(visit.deps, visit.act("decline invitation", invitation=invitation), invitation)
     if isinstance(done, Refusal):
-        return await _list(visit, done)
+        return await _list(visit, _over(done))
     return visit.go("/app/organizations", f"The invitation to {done.team} is declined.")
 
 
@@ -220,6 +221,11 @@ async def _leaving_shown(visit: Visit, place: Membership, refusal: Refusal | Non
         return refusals.no_such_page()
     ends = await boxes.of_member(visit.deps, visit.caller.user, place.org)
     return visit.render("leave.html", _status(refusal), place=place, boxes=ends, refusal=refusal)
+
+
+def _over(refusal: Refusal) -> Refusal:
+    """An invitation that is not there is one that is over: people know it by its team, not by the id in the form."""
+    return invites_refusals.over() if refusal.code == "no_invitation" else refusal
 
 
 def _role(visit: Visit) -> Role:
