@@ -24,7 +24,9 @@ def test_every_page_stands_in_the_list_with_what_it_tells() -> None:
 
 
 def test_the_pages_are_found_in_the_checkout_and_only_those() -> None:
-    assert pages.folder() == HERE
+    folder = pages.folder()
+    assert folder
+    assert folder.resolve() == HERE
     assert (pages.text("tasks") or "").startswith("# Tasks")
     for name in ("../README", "adr/../tasks", "adr", "", ".", "tasks.md", "/etc/passwd", "adr/0000-template/x", "a\0b"):
         assert pages.text(name) is None, name
