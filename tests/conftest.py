@@ -33,6 +33,7 @@ TOOLS = {
     "nft": (("/usr/sbin/nft", "--version"), 0, "apt-get install nftables"),
     "curl": (("curl", "--version"), 0, "apt-get install curl"),
     "wget": (("wget", "--version"), 0, "apt-get install wget"),
+    "nginx": (("/usr/sbin/nginx", "-v"), 0, "apt-get install nginx-light"),
     "ip": (("ip", "-V"), 0, "apt-get install iproute2"),
 }
 """Programs some tests need beyond git and Python: how to ask the version, the least major one, how to install."""
@@ -74,8 +75,8 @@ def _lack(tool: str) -> str | None:
     command, least, mend = TOOLS[tool]
     if shutil.which(command[0]) is None:
         return f"{tool} is missing; install it with: {mend}"
-    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
-    number = re.search(r"\d+", said)
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    number = re.search(r"\d+", said.stdout + said.stderr)
     if number is None or int(number[0]) < least:
         return f"{tool} is older than {least}; install it with: {mend}"
     return None
