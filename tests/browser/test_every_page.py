@@ -21,7 +21,6 @@ WIDTHS = (360, 768, 1440)
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ELSEWHERE: dict[str, str] = {
     "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
-    "/app": "leads to the boxes",
     "/docs/{name:path}": "test_docs opens each of them",
     "/app/audit/export": "it is a file: test_audit of the pages",
     "/app/audit/{seq}": "test_audit opens records",

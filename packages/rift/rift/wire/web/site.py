@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -37,6 +38,7 @@ from rift.wire.web.pages import (
     docs,
     feedback,
     inbox,
+    home,
     mailbox,
     organizations,
     passkeys,
@@ -54,6 +56,7 @@ OPEN_FORMS = Rate(30, 60.0)
 """So many forms may one source send that is not signed in."""
 
 PAGES: tuple[Page, ...] = (
+    *home.PAGES,
     *sign_in.PAGES,
     *passkeys.PAGES,
     *sso.PAGES,
@@ -93,12 +96,20 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )  # fmt: skip
     made.filters |= {"age": age, "ahead": ahead, "rfc3339": rfc3339, "span": span, "mend": mend_text}
-    made.filters["without_secrets"] = without_secrets
+    made.filters |= {"without_secrets": without_secrets, "ticked": ticked}
     made.filters["took"] = took
     menu = Menu({page.path for page in PAGES})
     made.globals |= {"static": static, "menu": menu.of, "open_menu": menu.open}
     made.globals["ui"] = made.get_template("ui.html").module
     return made
+
+
+def ticked(text: str) -> Markup:
+    """A sentence of ours or with words of others in it: what stands between two backticks is code, all else is text."""
+    parts = without_secrets(text).split("`")
+    whole = len(parts) % 2 == 1  # a backtick without its other is one
+    marked = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
+    return Markup().join(marked) if whole else escape("`".join(parts))
 
 
 @cache

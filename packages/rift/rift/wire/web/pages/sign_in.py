@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from keel.refusal import Refusal
 from rift.authenticators import place_of
@@ -12,11 +12,6 @@ from rift.mail import actions as mail
 from rift.sessions import actions
 from rift.sessions.model import SignedIn
 from rift.wire.web.visit import Page, Visit, inside
-
-
-async def home(visit: Visit) -> Response | Refusal:
-    """The first page: for now, the boxes."""
-    return RedirectResponse("/app/boxes", 303)
 
 
 async def sign_in(visit: Visit) -> Response | Refusal:
@@ -104,8 +99,6 @@ def sign_in_path(next: str) -> str:
 
 
 PAGES = (
-    Page("/", home, open=True),
-    Page("/app", home),
     Page("/sign-in", sign_in, ask, open=True),
     Page("/sign-in/link/{secret}", link, use_link, open=True),
     Page("/sign-out", post=sign_out),
