@@ -5,13 +5,13 @@ from __future__ import annotations
 import psycopg
 import pytest
 from markupsafe import Markup
-from tests.unit.people.house import act, caller, outcomes
+from tests.unit.people.house import caller, outcomes
 from tests.wire.web.browsing import Browser
 from tests.wire.web.test_boxes_page import opened
 from tests.wire.web.test_repositories_page import place, watch
 
 from keel.testing.plugin import FreshDatabase
-from rift.repos import actions as repos
+from rift.people import actions as people
 from rift.wire.web.site import ticked
 
 
@@ -37,15 +37,14 @@ async def test_a_newcomer_is_led_through_what_is_missing_and_only_that(
     assert "No repository is in your organizations." in html
     assert "<code>rift repo add OWNER/NAME URL_OR_PATH</code>" in html
     assert ">done</span>" not in html
-    who = await caller(browser.deps, "ada@example.com")
-    assert html.count("/mcp") >= 2
-    assert "has not called yet" in (await browser.get("/app")).text or "1 client" in (await browser.get("/app")).text
-    repo = place(database, person.id)
-    watch(database, repo, "main")
-    assert "<h1>Ready</h1>" in (await browser.get("/app")).text or ">done</span>" in (await browser.get("/app")).text
+    await people.new_token(browser.deps, "ada@example.com", "Claude")
+    assert "connected, has not called yet" in (await browser.get("/app")).text
+    watch(database, place(database, person.id), "main")
+    html = (await browser.get("/app")).text
+    assert html.count(">done</span>") == 1
+    assert "1 watched ref can give a box" in html
     with psycopg.connect(database.owner) as connection:
         connection.execute("UPDATE tokens SET used_at = now()")
-    await repos.whoami(browser.deps, act(who))
     html = (await browser.get("/app")).text
     assert "<h1>Ready</h1>" in html
     assert "No open task at this moment." in html

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from starlette.responses import RedirectResponse, Response
 
-from keel.refusal import Refusal
+from keel.refusal import Call, Refusal
 from rift.boxes import actions as boxes
+from rift.checklist import actions as checklist
 from rift.connections import actions as connections
-from rift.repos import actions as repos
 from rift.repos.decide import claimable
 from rift.wire.refusals import mend_text, mend_value
 from rift.wire.web.visit import Page, Visit, headers
@@ -49,7 +49,7 @@ async def landing(visit: Visit) -> Response | Refusal:
 
 async def home(visit: Visit) -> Response | Refusal:
     """What to do next."""
-    stand = await repos.look(visit.deps, visit.caller)
+    stand = await checklist.look(visit.deps, visit.caller)
     clients = await connections.connections(visit.deps, visit.caller.user)
     views = await boxes.look(visit.deps, visit.caller)
     watched = [watch for org in stand.orgs for view in org.repos for watch in view.watches]
@@ -60,9 +60,13 @@ async def home(visit: Visit) -> Response | Refusal:
         len(views),
         sum(len(view.boxes) for view in views),
     )
-    gaps = [{**mend_value(gap.mend), "text": gap.text, "call": mend_text(gap.mend)} for gap in stand.gaps]
+    gaps = [
+        {**mend_value(gap.mend), "text": gap.text, "call": mend_text(gap.mend)}
+        for gap in stand.gaps
+        if not (isinstance(gap.mend, Call) and gap.mend.tool == "rift_org_accept")  # the person does that themselves
+    ]
     url = connections.resource(visit.deps)
-    return visit.render("home.html", stands=stands, gaps=gaps, url=url, prompt=PROMPT)
+    return visit.render("home.html", stands=stands, gaps=gaps, url=url, prompt=PROMPT, invitations=stand.invitations)
 
 
 PAGES = (Page("/", landing, open=True), Page("/app", home))
