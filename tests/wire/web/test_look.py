@@ -82,7 +82,7 @@ async def test_every_page_has_one_first_heading_one_main_part_and_one_way_past_t
     if path not in FOR_STRANGERS:
         await browser.sign_in("ada@example.com")
     answer = await browser.get(path)
-    assert answer.status_code in (200, 400, 422), path
+    assert answer.status_code < 500, path
     if not answer.headers["content-type"].startswith("text/html"):
         return  # something to keep, not to look at
     for part in ("<h1", "<main ", 'class="skip"', "<title>"):
