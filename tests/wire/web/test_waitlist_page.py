@@ -164,6 +164,53 @@ async def test_whatever_a_stranger_writes_is_text_to_the_admin(deps: Deps, name:
     assert len(html) < 20_000
 
 
+async def test_the_way_from_the_waitlist_into_a_team_is_pages_and_letters_alone(deps: Deps, clock: FakeClock) -> None:
+    root, ada = await admin(deps), await signed_in(deps, ADA)
+    await waits(deps, "new@example.com")
+    await root.submit("/app/waitlist", email="new@example.com")
+    new = Browser(deps)
+    signed = await new.submit(await newest_link(root))
+    assert signed.status_code == 303
+    assert "You are in no team" in (await new.get("/app/organizations")).text
+    assert "new@example.com" in said((await root.get("/app/people?find=new@")).text)
+    assert "Nobody waits" in (await root.get("/app/waitlist")).text
+    team = await team_of(ada)
+    for email in ("new@example.com", "other@example.com"):
+        clock.advance(60)
+        await ada.submit(team, f"{team}/invite", email=email)
+        taken = Browser(deps)
+        assert (await taken.submit(await newest_link(root))).status_code == 303
+        assert ADA in (await taken.get(team)).text, email
+    assert "None is open." in (await ada.get(team)).text
+    root_sees = said((await root.get("/app/people")).text)
+    assert root_sees.count("other@example.com") == 1
+
+
+async def test_a_link_of_an_invitation_that_was_withdrawn_makes_nothing(deps: Deps, clock: FakeClock) -> None:
+    root, ada = await admin(deps), await signed_in(deps, ADA)
+    team = await team_of(ada)
+    await ada.submit(team, f"{team}/invite", email="new@example.com")
+    link = await newest_link(root)
+    (invitation,) = values((await ada.get(team)).text, "invitation")
+    await ada.submit(team, f"{team}/withdraw", invitation=invitation)
+    assert (await Browser(deps).submit(link)).status_code == 410
+    clock.advance(60)
+    await root.submit("/app/people", email="new@example.com")
+    link = await newest_link(root)
+    await root.submit("/app/people", "/app/people/invitations/withdraw", email="new@example.com")
+    assert (await Browser(deps).submit(link)).status_code == 410
+    assert "Nobody found" in (await root.get("/app/people?find=new@")).text
+
+
+async def newest_link(root: Browser) -> str:
+    """The path of the link in the newest letter, as the Mailbox page shows it."""
+    (letter, *_) = values((await root.get("/app/mailbox")).text, "letter")
+    opened = await root.submit("/app/mailbox", "/app/mailbox/open", letter=letter)
+    found = re.search(r"(/sign-in/link/riftl_[\w-]+)", opened.text)
+    assert found, opened.text
+    return found[1]
+
+
 async def test_whoever_was_admitted_and_joins_a_team_waits_no_more(deps: Deps) -> None:
     root, ada = await admin(deps), await signed_in(deps, ADA)
     await waits(deps, BOB)
