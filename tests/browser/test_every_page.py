@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
 WIDTHS = (360, 768, 1440)
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ELSEWHERE: dict[str, str] = {
+    "/oauth2/authorize": "a client opens it with a question: test_consent",
+    "/app/connections/{token}/revoke": "test_consent opens one of its person's",
     "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
     "/docs/{name:path}": "test_docs opens each of them",
     "/app/audit/export": "it is a file: test_audit of the pages",

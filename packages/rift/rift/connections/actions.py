@@ -92,7 +92,7 @@ async def exchange(deps: Deps, presented: Exchange) -> Issued | Refusal:
     `/oauth2/token`.
     """
     sha256 = digest(presented.code)
-    async with deps.db.look("tokens") as tx:
+    async with deps.db.look("oauth") as tx:
         code = await store.code(tx, sha256)
     if code is None:
         return await _nothing(deps, presented.client_id)
@@ -121,7 +121,7 @@ async def renew(deps: Deps, presented: Renewal) -> Issued | Refusal:
     ones. Later, it ends them all: one of two has stolen it, and nobody knows which.
     """
     sha256 = digest(presented.refresh)
-    async with deps.db.look("tokens") as tx:
+    async with deps.db.look("oauth") as tx:
         known = await store.refresh(tx, sha256)
     if known is None:
         return await _nothing(deps, presented.client_id)
@@ -150,7 +150,7 @@ async def revoke(deps: Deps, secret: str, client_id: str) -> None:
 
     What is unknown, or another client's, is left as it is, and nothing is told of it.
     """
-    async with deps.db.look("tokens") as tx:
+    async with deps.db.look("oauth") as tx:
         found = await store.token_of(tx, digest(secret))
     if found is None or found[1] != client_id:
         return
