@@ -23,7 +23,7 @@ from rift.invites.decide import (
     line_of,
     since_of,
 )
-from rift.invites.model import Invitation, Invited, Organization, Waiting, Waitlist
+from rift.invites.model import Invitation, Invited, Organization, Outcome, Waiting, Waitlist
 from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
@@ -95,7 +95,7 @@ async def decline(deps: Deps, act: Act, org: str) -> Invitation | Refusal:
         one = await _mine(tx, deps, act.caller, org)
         if not isinstance(one, Refusal):
             row.org = one.org
-            await store.end(tx, one.id, "declined", deps.clock.now())
+            await _end(tx, deps, one, "declined")
         return row.said(one)
 
 
@@ -108,7 +108,7 @@ async def withdraw(deps: Deps, act: Act, org: str, invitation: str) -> Invitatio
             return row.said(place)
         row.org = place.org
         one = await store.find(tx, invitation, deps.clock.now())
-        if one is None or one.org != place.org or not await store.end(tx, one.id, "withdrawn", deps.clock.now()):
+        if one is None or one.org != place.org or not await _end(tx, deps, one, "withdrawn"):
             return row.said(refusals.not_invited(invitation, place.name))
         return row.said(one)
 
@@ -140,7 +140,7 @@ async def withdraw_account(deps: Deps, act: Act | SystemAct, email: str) -> Invi
             return row.said(refused)
         now = deps.clock.now()
         one = next((one for one in await store.of_email(tx, email.strip(), now) if one.org is None), None)
-        if one is None or not await store.end(tx, one.id, "withdrawn", now):
+        if one is None or not await _end(tx, deps, one, "withdrawn"):
             return row.said(refusals.over())
         return row.said(one)
 
@@ -164,7 +164,7 @@ async def take_up(tx: Tx, deps: Deps, email: str, invitation: str) -> User | Ref
         return people_refusals.disabled(known.email)
     if one.org is not None:
         await people.hold_org(tx, one.org)
-    if not await store.end(tx, one.id, "accepted", deps.clock.now()):
+    if not await _end(tx, deps, one, "accepted"):
         return refusals.over()
     user = known or await _account(tx, deps, one.email)
     if one.org is not None:
@@ -264,11 +264,20 @@ async def _invite(tx: Tx, deps: Deps, act: Act | SystemAct, wanted: Invitation) 
 
 
 async def _post(tx: Tx, deps: Deps, made: Invitation) -> None:
+    await mail.recall(tx, made.id)  # of several letters that wait for a mail server, the newest is sent
     facts = {"invitation": made.id, "inviter": made.invited_by or OPERATOR}
     if made.org is None:
         await mail.post(tx, deps, "account_invitation", made.email, facts)
     else:
         await mail.post(tx, deps, "team_invitation", made.email, {**facts, "team": made.team, "role": made.role})
+
+
+async def _end(tx: Tx, deps: Deps, one: Invitation, outcome: Outcome) -> bool:
+    """End it if it is open still; a letter of it that was not sent is not sent any more."""
+    if not await store.end(tx, one.id, outcome, deps.clock.now()):
+        return False
+    await mail.recall(tx, one.id)
+    return True
 
 
 async def _mine(tx: Tx, deps: Deps, caller: Caller, org: str) -> Invitation | Refusal:
@@ -287,7 +296,7 @@ async def _mine(tx: Tx, deps: Deps, caller: Caller, org: str) -> Invitation | Re
 async def _join(tx: Tx, deps: Deps, user: str, one: Invitation) -> Membership | Refusal:
     assert one.org is not None  # it is one to a team
     assert one.team is not None
-    await store.end(tx, one.id, "accepted", deps.clock.now())
+    await _end(tx, deps, one, "accepted")
     if not await people.join(tx, deps, one.org, user, one.role):
         return refusals.already_member(one.email, one.team)
     return Membership(one.org, one.team, one.role)
