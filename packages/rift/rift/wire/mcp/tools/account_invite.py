@@ -35,8 +35,7 @@ TOOL = Tool(
     name="rift_account_invite",
     title="Invite to make an account",
     description=(
-        "For the platform admin: lets someone make an account, by the link in an email that they get. It admits a "
-        "person from the waitlist."
+        "For the platform admin: lets someone make an account by the link in an email, also a person on the waitlist."
     ),
     input_schema=schemas.arguments(required={"email": EMAIL}),
     run=run,

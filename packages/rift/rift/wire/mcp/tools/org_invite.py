@@ -36,12 +36,12 @@ TOOL = Tool(
     name="rift_org_invite",
     title="Invite to a team",
     description=(
-        "Invites someone to a team, for its admins. They get an email, which lets them make an account if they have "
-        "none. Inviting again renews the invitation, with the role given then."
+        "For a team's admins: invites someone, who gets an email that lets them make an account if they have none. "
+        "Inviting again renews the invitation with the role given then."
     ),
     input_schema=schemas.arguments(
         required={"org": TEAM, "email": EMAIL},
-        optional={"role": schemas.string("member by default; members read, admins change.", enum=["member", "admin"])},
+        optional={"role": schemas.string("member by default.", enum=["member", "admin"])},
     ),
     run=run,
     example={"org": EXAMPLE_ORG, "email": EXAMPLE_EMAIL},

@@ -32,11 +32,11 @@ TOOL = Tool(
     name="rift_org_new",
     title="Make a team",
     description=(
-        "Makes a team, an organization whose members share repositories and their VMs, with you as its admin. Its "
-        "name is what every `org` argument takes. Next: rift_org_invite."
+        "Makes a team with you as its admin; its members share repositories and VMs. Its name is what `org` "
+        "arguments take. Next: rift_org_invite."
     ),
     input_schema=schemas.arguments(
-        required={"name": schemas.string("At most 64 characters; no other team's.", minLength=1, maxLength=200)}
+        required={"name": schemas.string("At most 64 characters.", minLength=1, maxLength=200)}
     ),
     run=run,
     example={"name": EXAMPLE_ORG},

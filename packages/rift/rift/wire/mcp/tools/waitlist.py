@@ -67,17 +67,17 @@ TOOL = Tool(
     name="rift_waitlist",
     title="Who waits for an account",
     description=(
-        "For the platform admin: the people on the waitlist, oldest first, one line each: when they joined, email, "
-        "name, organization, note, and the teams that invited them. rift_account_invite admits a person."
+        "For the platform admin: the people on the waitlist, oldest first: when they joined, email, name, "
+        "organization, note, and the teams that invited them. rift_account_invite admits a person."
     ),
     input_schema=schemas.arguments(
         optional={
-            "since": schemas.string("A UTC date, or an instant: only who joined from then on.", minLength=1),
+            "since": schemas.string("A UTC date or an instant.", minLength=1),
             "limit": schemas.integer("50 by default.", low=1, high=LIMIT_MOST),
         }
     ),
     output_schema=schemas.answer(
-        people=schemas.array({"type": "object"}, "Each with joined_at, email, name, organization, note and teams."),
+        people=schemas.array({"type": "object"}),
         next=NEXT,
     ),
     run=run,
