@@ -225,6 +225,18 @@ async def test_texts_are_erased_after_a_second_step_and_the_page_says_so(world: 
     assert (await bob.submit("/app/audit", "/app/audit/erase", task="what?")).status_code == 404
 
 
+async def test_what_was_typed_on_a_page_is_recorded_without_secrets_and_cut(world: World, deps: Deps) -> None:
+    ada = await at(deps, "ada")
+    typed = f"rift_{'t' * 43} {SECRET} https://ada:{'p' * 12}@example.org/ {'x' * 100_000}"
+    await ada.submit("/app/account", "/app/account/sessions/end", session=typed)
+    page = (await ada.get("/app/audit")).text
+    found = [await ada.get(f"/app/audit/{seq}") for seq in seqs(page)]
+    assert any("end session" in one.text and "your token" in one.text for one in found)
+    for one in found:
+        for secret in ("t" * 43, "s" * 43, "p" * 12, "x" * 1000):
+            assert secret not in one.text
+
+
 async def test_who_is_not_signed_in_is_sent_to_sign_in_and_back_to_the_filter(deps: Deps) -> None:
     answer = await Browser(deps).get("/app/audit?task=task_b2345678&vm=b-red")
     assert answer.headers["location"] == "/sign-in?next=%2Fapp%2Faudit%3Ftask%3Dtask_b2345678%26vm%3Db-red"

@@ -19,17 +19,18 @@ KEPT_CHARACTERS = 500
 
 def act(caller: Caller, tool: str, arguments: Mapping[str, Any], started: float) -> Act:
     """The call as the audit records it: no handle or token, no file content, long texts cut short."""
-    kept = {name: _short(value) for name, value in arguments.items() if name not in LEFT_OUT and name != TEXT}
+    kept = {name: short(value) for name, value in arguments.items() if name not in LEFT_OUT and name != TEXT}
     text = arguments.get(TEXT)
     return Act(caller, tool, kept, started, without_secrets(text) if isinstance(text, str) else None)
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
+    """An argument as a record may keep it: no secret in it, and no long text."""
     if isinstance(value, str):
         plain = without_secrets(value)
         return plain if len(plain) <= KEPT_CHARACTERS else plain[:KEPT_CHARACTERS] + "…"
     if isinstance(value, list):
-        return [_short(item) for item in value]
+        return [short(item) for item in value]
     if isinstance(value, Mapping):
-        return {name: _short(item) for name, item in value.items() if name not in LEFT_OUT}
+        return {name: short(item) for name, item in value.items() if name not in LEFT_OUT}
     return value

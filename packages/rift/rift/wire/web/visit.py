@@ -22,6 +22,7 @@ from rift.deps import Deps
 from rift.people.model import Caller
 from rift.sessions.model import Browser, Session
 from rift.wire.hosts import Hosts
+from rift.wire.mcp.scrub import short
 from rift.wire.web.live import Places
 
 NOTICE = "rift_notice"
@@ -83,8 +84,12 @@ class Visit:
         return self.session.caller
 
     def act(self, what: str, **arguments: object) -> Act:
-        """What the person does, for its record: `what` follows `web`, as `web remove member`."""
-        return Act(self.caller, f"web {what}", arguments, self.deps.clock.monotonic())
+        """What the person does, for its record: `what` follows `web`, as `web remove member`.
+
+        Arguments may be what was typed: a secret among them is left out of the record, and a long text is cut.
+        """
+        kept = {name: short(value) for name, value in arguments.items()}
+        return Act(self.caller, f"web {what}", kept, self.deps.clock.monotonic())
 
     @property
     def browser(self) -> Browser:

@@ -167,7 +167,7 @@ def outcome(entry: Entry) -> tuple[str, str]:
     """An outcome in words, and the kind of its badge."""
     if entry.outcome == "ok":
         return "done", "ok"
-    return ("failed inside Rift", "bad") if entry.outcome == "error" else ("refused", "warn")
+    return ("failed", "bad") if entry.outcome == "error" else ("refused", "warn")
 
 
 def client(entry: Entry) -> str:
