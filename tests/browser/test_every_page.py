@@ -22,6 +22,7 @@ THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ELSEWHERE: dict[str, str] = {
     "/oauth2/authorize": "a client opens it with a question: test_consent",
     "/app/connections/{token}/revoke": "test_consent opens one of its person's",
+    "/sign-in/sso/back": "who comes back from a provider is sent on: test_single_sign_on of the pages",
     "/sign-in/link/{secret}": "its link is made anew for each visit: test_signing_in",
     "/docs/{name:path}": "test_docs opens each of them",
     "/app/audit/export": "it is a file: test_audit of the pages",
