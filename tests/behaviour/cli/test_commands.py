@@ -38,6 +38,8 @@ def test_up_says_in_under_a_screen_where_it_is_the_token_how_to_connect_and_what
     assert f"Rift is up at http://127.0.0.1:{up.port}" in said
     assert f'http://127.0.0.1:{up.port}/mcp --header "Authorization: Bearer {up.token}"' in said
     assert said.count(up.token) == 2
+    assert said.count(f"http://127.0.0.1:{up.port}/sign-in/link/riftl_") == 1
+    assert "rift user link admin@localhost.localdomain" in said
     for command in ("demo", "repo add", "doctor", "down"):
         assert f"rift {command}" in said
     assert f"--data {up.data}" in said

@@ -17,8 +17,11 @@ from keel.db import Database, Tx
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 from rift.cli import sample
+from rift.cli.place import Place
 from rift.deps import Deps
 from rift.drivers.forge.local import LocalForge
+from rift.mail import actions as mail
+from rift.mail.model import Link
 from rift.people import actions as people
 from rift.repos import actions as repos
 
@@ -99,3 +102,25 @@ async def test_a_first_start_that_was_cut_while_it_made_its_repository_makes_it_
         await sample.set_up(deps)
     monkeypatch.undo()
     await whole(deps, await sample.set_up(deps))
+
+
+async def test_the_first_start_shows_a_link_that_signs_in_once_and_later_ones_how_to_get_one(
+    deps: Deps, tmp_path: Path
+) -> None:
+    start = await sample.set_up(deps)
+    place = Place(tmp_path, deps.settings, ("rift", ""))
+    link = await sample.sign_in_link(deps, start)
+    assert link is not None
+    told = sample.welcome("http://127.0.0.1:7433", place, start, link)
+    assert f"  http://127.0.0.1:7433/sign-in/link/{link}" in told
+    assert len(told) < 24
+    found = await mail.look_at(deps, link)
+    assert isinstance(found, Link)
+    assert found.email == sample.EMAIL
+    await sample.OwnGround(deps.data).shown()
+    again = await sample.set_up(deps)
+    assert await sample.sign_in_link(deps, again) is None
+    told = sample.welcome("http://127.0.0.1:7433", place, again, None)
+    assert any(line.endswith(f"user link {sample.EMAIL}") for line in told)
+    assert "/sign-in/link/" not in "\n".join(told)
+    assert len(told) < 24

@@ -42,12 +42,15 @@ async def up(deps: Deps, place: Place, sockets: list[socket.socket], hands: Hand
     from rift import serving
 
     begun = await sample.set_up(deps, hands.ground)
-    lines = sample.welcome(app.address(place.settings), place, begun)
     noting: list[asyncio.Task[None]] = []
 
+    async def shown() -> None:
+        link = await sample.sign_in_link(deps, begun)
+        say(sample.welcome(app.address(place.settings), place, begun, link))
+        await hands.ground.shown()
+
     def welcome() -> None:
-        say(lines)
-        noting.append(asyncio.create_task(hands.ground.shown(), name="shown"))
+        noting.append(asyncio.create_task(shown(), name="shown"))
 
     await serving.serve(deps, sockets, hands.ready or welcome, with_work=True, ending=hands.ending)
     await asyncio.gather(*noting)

@@ -14,6 +14,7 @@ from keel.refusal import Refusal
 from rift.audit import Act
 from rift.cli.place import Place
 from rift.deps import Deps
+from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people.model import Caller
 from rift.repos import actions as repos
@@ -172,13 +173,28 @@ def make_repository(path: Path) -> None:
     draft.rename(path)
 
 
-def welcome(address: str, place: Place, start: Start) -> list[str]:
+async def sign_in_link(deps: Deps, start: Start) -> str | None:
+    """The secret of a link that signs the first admin in, made when it is shown, as it is good for minutes.
+
+    None on a later start: `rift user link` prints one.
+    """
+    secret = await mail.link_for(deps, start.email) if start.secret else None
+    return secret if isinstance(secret, str) else None
+
+
+def welcome(address: str, place: Place, start: Start, link: str | None = None) -> list[str]:
     """What `rift up` prints once it serves, in under a screen."""
     lines = [f"Rift is up at {address}", f"  data: {place.data}", ""]
+    another = place.spelled(f"user link {start.email}")
     if start.secret:
         lines += [f"Your first token ({start.email}), shown this once:", f"  {start.secret}", ""]
     else:
         lines += ["A token for a client:", f"  {place.spelled(f'token new --user {start.email} --client Claude')}", ""]
+    if link:
+        lines += [f"Sign in with a browser, once (`{another}` prints another link):"]
+        lines += [f"  {address}/sign-in/link/{link}", ""]
+    else:
+        lines += ["A link that signs you in with a browser, once:", f"  {another}", ""]
     header = f'"Authorization: Bearer {start.secret or "<token>"}"'
     box = f"open a Rift task, take a box of {REPO} at main, and run its tests."
     return [
