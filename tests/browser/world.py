@@ -93,6 +93,30 @@ RECORDS = """
     INSERT INTO ledger_texts (seq, at, salt, text)
     SELECT seq, at, 'salt', %(markup)s FROM made WHERE text_sha256 IS NOT NULL
 """
+LETTERS = """
+    INSERT INTO letters (id, kind, email, facts, created_at, until, next_at, tries, failure, sent_at)
+    SELECT 'let_' || n, kind, email, facts::jsonb, %(now)s - n * interval '1 hour', %(now)s + interval '1 day', next_at,
+           tries, failure, sent
+    FROM (VALUES
+        (1, 'sign_in', %(email)s, '{"next": ""}', %(now)s::timestamptz, 0, NULL, NULL::timestamptz),
+        (2, 'feedback', %(email)s, '{"sender": "grace@example.com", "items": 3, "path": "/app/inbox"}', %(now)s, 2,
+         %(markup)s || repeat(%(long)s, 4), NULL),
+        (3, 'trial', repeat('t', 64) || '@example.com', '{}', NULL, 1, '550 no such mailbox', NULL),
+        (4, 'trial', 'out@example.com', '{}', NULL, 1, NULL, %(now)s)
+    ) AS one (n, kind, email, facts, next_at, tries, failure, sent)
+"""
+FEEDBACK = """
+    INSERT INTO feedback (id, user_id, client, category, text, context, created_at, edited_at, submitted_at, handled_at)
+    SELECT 'fb_' || n, %(user)s, client, category, text, context, %(now)s, edited, submitted, handled
+    FROM (VALUES
+        (1, 'Claude', 'bug', 'rift_vm_new took 40 s', 'request r-0c1d2e3f4a5b', NULL::timestamptz, NULL::timestamptz,
+         NULL::timestamptz),
+        (2, %(markup)s, 'improvement', %(markup)s || E'\\n\\n' || repeat(%(long)s, 9), repeat(%(long)s, 9), %(now)s,
+         NULL, NULL),
+        (3, 'Claude', 'bug', repeat(%(long)s, 9), %(markup)s, NULL, %(now)s, NULL),
+        (4, %(long)s, 'improvement', %(markup)s, '', NULL, %(now)s, %(now)s)
+    ) AS one (n, client, category, text, context, edited, submitted, handled)
+"""
 
 
 async def make_world(deps: Deps) -> None:
@@ -118,5 +142,5 @@ async def _fill(tx: Tx, deps: Deps) -> None:
         "email": ADA,
     }
     work = (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS)
-    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS):
+    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS, LETTERS, FEEDBACK):
         await tx.run(statement, facts)

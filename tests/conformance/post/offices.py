@@ -62,6 +62,7 @@ class Office:
         self.content: str | None = None
         self.sender: str | None = None
         self.stuck: asyncio.Event | None = None
+        self.waiting = 0
 
     def check(self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: Any) -> AuthResult:
         assert isinstance(given, LoginPassword)
@@ -83,7 +84,9 @@ class Office:
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         if self.stuck is not None:
+            self.waiting += 1
             await self.stuck.wait()
+            self.waiting -= 1
         if self.busy is not None:
             return f"451 {self.busy}"
         if address in self.refused:

@@ -95,6 +95,11 @@ def test_a_hostile_name_stays_a_name(kind: Kind, fact: str, name: str) -> None:
     assert "49" not in made.text.replace("4999", "")
 
 
+def test_who_invites_at_the_terminal_begins_the_sentence() -> None:
+    made = render("account_invitation", FACTS["account_invitation"] | {"inviter": "whoever runs this Rift"})
+    assert made.subject == "Whoever runs this Rift invites you to Rift"
+
+
 def test_a_link_is_whole_on_a_line_of_its_own() -> None:
     assert LINK in render("sign_in", FACTS["sign_in"]).text.splitlines()
 

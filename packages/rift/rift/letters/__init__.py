@@ -74,6 +74,11 @@ def named(facts: Mapping[str, object], fact: str) -> str:
     return name if len(name) <= NAME_MOST else f"{name[:NAME_MOST]}…"
 
 
+def beginning(name: str) -> str:
+    """A name as a sentence begins with it: words with a capital letter, an address as it is."""
+    return name if "@" in name else name[:1].upper() + name[1:]
+
+
 def _once(place: _Place) -> str:
     return f"The link works once, and for {length(place.good_for)} from when this letter was sent."
 
@@ -95,7 +100,7 @@ def _sign_in(facts: Mapping[str, object], place: _Place) -> _Says:
 
 
 def _team_invitation(facts: Mapping[str, object], place: _Place) -> _Says:
-    inviter, team = named(facts, "inviter"), named(facts, "team")
+    inviter, team = beginning(named(facts, "inviter")), named(facts, "team")
     role = "an admin" if facts["role"] == "admin" else "a member"
     return _Says(
         f"{inviter} invites you to the team {team} on Rift",
@@ -111,7 +116,7 @@ def _team_invitation(facts: Mapping[str, object], place: _Place) -> _Says:
 
 
 def _account_invitation(facts: Mapping[str, object], place: _Place) -> _Says:
-    inviter = named(facts, "inviter")
+    inviter = beginning(named(facts, "inviter"))
     return _Says(
         f"{inviter} invites you to Rift",
         (

@@ -68,6 +68,14 @@ async def want_due(deps: Deps) -> None:
             await _want_sent(tx, letter)
 
 
+async def next_due(deps: Deps) -> str | None:
+    """The letter that has been due for longest; None where none is, or nothing sends them."""
+    if deps.post is None:
+        return None
+    async with deps.db.look() as tx:
+        return next(iter(await store.due(tx, deps.clock.now(), 1)), None)
+
+
 async def send(deps: Deps, id: str) -> Letter | None:
     """Send a letter whose turn it is, outside any transaction: the letter as it then is, None where it is not its turn.
 

@@ -19,10 +19,17 @@ def register(jobs: Jobs[Deps]) -> None:
 
 
 async def send(deps: Deps, letter: str) -> None:
-    """Send one letter, if it is its turn."""
-    done = await actions.send(deps, letter)
-    if done is not None and done.failure is not None:
-        log.warning("letter.not_sent", letter=letter, reason=done.failure, next_at=done.next_at and str(done.next_at))
+    """Send one letter, if it is its turn, and then whatever else is due.
+
+    The jobs of those have the same few locks, and one whose lock was just let go of may wait for seconds to begin.
+    """
+    wanted: str | None = letter
+    while wanted is not None:
+        done = await actions.send(deps, wanted)
+        if done is not None and done.failure is not None:
+            again = done.next_at and str(done.next_at)
+            log.warning("letter.not_sent", letter=wanted, reason=done.failure, next_at=again)
+        wanted = await actions.next_due(deps)
 
 
 async def due(deps: Deps) -> None:
