@@ -131,6 +131,14 @@ async def test_hostile_names_and_arguments_are_text_and_no_markup(world: World, 
         assert "alert(1)</script>'\"" not in page
 
 
+async def test_a_command_cannot_be_made_to_look_like_another(world: World, deps: Deps) -> None:
+    seq = await bobs(world, text="make\t\u202etset\u2066\r\x1b[8m\u2028", arguments={"path": "a\u202eb\u200b"})
+    page = (await (await at(deps, "bob")).get(f"/app/audit/{seq}")).text
+    assert "make\t\\u202etset\\u2066\\u000d\\u001b[8m\\u2028" in page
+    assert "a\\u202eb\\u200b" in page
+    assert not set("\u202e\u2066\u200b\u2028\x1b") & set(page)
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

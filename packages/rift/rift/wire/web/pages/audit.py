@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -137,7 +138,7 @@ async def record(visit: Visit) -> Response | Refusal:
     kind = CATALOGUE.get(whole.entry.outcome)
     return visit.render(
         "record.html", whole=whole, entry=whole.entry, outcome=outcome, client=client, pattern=kind and kind.sentence,
-        arguments=json.dumps(json.loads(whole.entry.arguments), indent=2, ensure_ascii=False),
+        arguments=seen(json.dumps(json.loads(whole.entry.arguments), indent=2, ensure_ascii=False)), seen=seen,
         keep=visit.deps.settings.audit.keep_texts, seal_seconds=SEAL_SECONDS,
     )  # fmt: skip
 
@@ -168,6 +169,17 @@ def outcome(entry: Entry) -> tuple[str, str]:
     if entry.outcome == "ok":
         return "done", "ok"
     return ("failed", "bad") if entry.outcome == "error" else ("refused", "warn")
+
+
+def seen(text: str) -> str:
+    """The text with what would hide or turn around what stands beside it spelled out: `\\u202e`.
+
+    A record is what somebody judges by: a command is not to look like another one.
+    """
+    hidden = ("Cc", "Cf", "Zl", "Zp")
+    return "".join(
+        f"\\u{ord(one):04x}" if unicodedata.category(one) in hidden and one not in "\n\t" else one for one in text
+    )
 
 
 def client(entry: Entry) -> str:
