@@ -19,7 +19,7 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import OAuthClientMetadata
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 from tests.browser.conftest import Window
 from tests.browser.site import Site
 from tests.browser.test_every_page import THEMES, WIDTHS, _violations
@@ -151,6 +151,28 @@ def test_a_client_is_turned_away_by_the_other_button(chromium: Browser, site: Si
         window.page.get_by_role("button", name="Do not allow").click()
         window.page.get_by_role("heading", name="Back in the client").wait_for()
         assert there.heard.get(timeout=WITHIN)["error"] == "access_denied"
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+def test_a_client_elsewhere_may_send_the_browser_on_from_where_it_was_sent(
+    chromium: Browser, site: Site, scripts: bool
+) -> None:
+    # As hosts of clients do, on to their application. The policy of a page whose form led there would hold that back.
+    with waiting() as there, chromium.new_context(java_script_enabled=scripts) as context:
+        page = context.new_page()
+
+        def sent_on(route: Route) -> None:
+            query = urlsplit(route.request.url).query
+            route.fulfill(status=302, headers={"Location": f"{there.url}?{query}"})
+
+        context.route("https://client.example/**", sent_on)
+        page.goto(site.link(NEWCOMER))
+        page.get_by_role("button", name=re.compile("^Sign in$")).click()
+        page.wait_for_url(re.compile(r"/app"))
+        page.goto(f"{site.url}{asking(site, 'Elsewhere', 'https://client.example/callback')}")
+        page.get_by_role("button", name="Allow", exact=True).click()
+        page.get_by_role("heading", name="Back in the client").wait_for()
+        assert there.heard.get(timeout=WITHIN)["code"].startswith("riftc_")
 
 
 def asking(site: Site, name: str, uri: str, **said: str) -> str:

@@ -43,6 +43,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 SERVER = "tests/wire/mcp/test_server.py"
 ASKING = "tests/wire/oauth/test_asking_wrongly.py"
+REGISTERING = "tests/wire/oauth/test_registering.py"
 DOCUMENTS = "tests/wire/oauth/test_documents.py"
 DOOR = "tests/wire/web/test_door.py"
 FEEDBACK = "tests/unit/feedback/test_feedback.py"
@@ -122,8 +123,8 @@ ELSEWHERE = {
     "unsupported_grant_type": (ASKING, "test_what_asks_for_no_token_rightly_gets_none"),
     "invalid_grant": (ASKING, "test_a_code_is_bound_to_all_that_it_was_given_for_and_is_over_once_presented_wrongly"),
     "access_denied": (ASKING, "test_anything_but_a_plain_yes_is_a_no"),
-    "invalid_client_metadata": (ASKING, "test_what_no_client_can_be_is_not_registered"),
-    "invalid_redirect_uri": (ASKING, "test_what_no_client_can_be_is_not_registered"),
+    "invalid_client_metadata": (REGISTERING, "test_what_no_client_can_be_is_not_registered"),
+    "invalid_redirect_uri": (REGISTERING, "test_what_no_client_can_be_is_not_registered"),
     "clients_full": (
         "tests/wire/oauth/test_signing_in.py",
         "test_only_so_many_clients_are_registered_that_nobody_ever_used",

@@ -26,11 +26,9 @@ def test_an_address_of_a_client_is_taken_and_matches_itself(uri: str) -> None:
 
 @pytest.mark.parametrize(
     ("uri", "named"),
-    [("https://client.example/a;script-src", "https://client.example"),
-     ("https://client.example:8443/", "https://client.example:8443"),
-     ("http://127.0.0.1:8080/x", "http://127.0.0.1:8080"), ("http://[::1]:8080/x", "http:"),
-     ("cursor://a/b", "cursor:"),
-     ("com.example.app:/cb", "com.example.app:")],
+    [("https://client.example/a;script-src", ""), ("cursor://a/b", ""), ("com.example.app:/cb", ""),
+     ("http://127.0.0.1:8080/x", "http://127.0.0.1:8080 https:"), ("http://localhost/x", "http://localhost https:"),
+     ("http://[::1]:8080/x", "http: https:")],
 )  # fmt: skip
 def test_a_pages_policy_names_where_its_form_may_lead_and_nothing_more(uri: str, named: str) -> None:
     assert decide.form_action(uri) == named
@@ -57,7 +55,7 @@ def test_whatever_is_taken_leads_where_it_seems_to_lead(uri: str) -> None:
     assert "#" not in uri
     if parts.scheme == "http":
         assert parts.hostname in ("127.0.0.1", "::1", "localhost")
-    assert not set(decide.form_action(uri)) & set(" ;,'\"")
+    assert not set(decide.form_action(uri)) & set(";,'\"*")
 
 
 @given(st.sampled_from(TAKEN), st.sampled_from(TAKEN), st.integers(1, 65535))

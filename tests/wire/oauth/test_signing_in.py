@@ -72,7 +72,7 @@ async def test_the_consent_page_tells_who_asks_where_the_answer_goes_and_who_is_
     for shown in ("Claude Code", "this computer", CALLBACK, "ada@example.com", "Do not allow"):
         assert shown in page.text
     policy = page.headers["content-security-policy"]
-    assert policy.endswith("form-action 'self' http://127.0.0.1:33418")
+    assert policy.endswith("form-action 'self' http://127.0.0.1:33418 https:")
     assert "frame-ancestors 'none'" in policy
     assert page.headers["cache-control"] == "no-store"
 
@@ -192,3 +192,25 @@ async def test_only_so_many_clients_are_registered_that_nobody_ever_used(
     full = await desk.http.post("/oauth2/register", json={"redirect_uris": [CALLBACK]})
     assert (full.status_code, full.json()["error"]) == (503, "temporarily_unavailable")
     assert int(full.headers["retry-after"]) > 0
+
+
+async def test_a_client_that_asks_while_the_database_is_away_is_told_to_come_back(desk: Desk) -> None:
+    client, given = await desk.signed_in()
+    await desk.deps.db.__aexit__(None, None, None)
+    for answer in (
+        await desk.renew(client, given["refresh_token"]),
+        await desk.exchange(client, "riftc_any"),
+        await desk.post("revoke", {"token": given["access_token"], "client_id": client}),
+        await desk.http.post("/oauth2/register", json={"redirect_uris": [CALLBACK]}),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
+        assert answer.headers["retry-after"] == "5"
+
+
+async def test_a_slash_at_the_end_of_the_endpoints_address_is_forgiven(desk: Desk) -> None:
+    await desk.browser.sign_in("ada@example.com")
+    client = await desk.register()
+    code = await desk.code(client, resource=f"{MCP}/")
+    assert (await desk.exchange(client, code, resource=f"{MCP}/")).status_code == 200
+    code = await desk.code(client, resource=None)
+    assert (await desk.exchange(client, code, resource=None)).status_code == 200

@@ -138,11 +138,17 @@ def place_of(uri: str) -> str:
 
 
 def form_action(uri: str) -> str:
-    """What a page's policy has to name, so that its form may lead on to this address."""
-    parts = urlsplit(uri)
-    if parts.scheme not in ("http", "https") or parts.netloc.startswith("["):
-        return f"{parts.scheme}:"  # a policy has no way to name an address of IPv6, nor an application
-    return f"{parts.scheme}://{parts.netloc}"
+    """What the consent page's policy has to name, so that its form may lead on to this address and from there.
+
+    A client's program on the person's own computer may send the browser on to a page of its makers. To other places
+    the form does not lead: a page of ours goes on there.
+    """
+    met = LOOPBACK.fullmatch(uri)
+    if met is None:
+        return ""
+    if met[1] == "[::1]":
+        return "http: https:"  # a policy has no way to name an address of IPv6
+    return f"http://{met[1]}{f':{met[2]}' if met[2] else ''} https:"
 
 
 def document_problem(url: str) -> str | None:

@@ -46,6 +46,14 @@ def error(refusal: Refusal) -> Response:
     return response
 
 
+def away() -> Response:
+    """The database is away, or too busy: a client that asks again loses nothing, a refresh token neither."""
+    told = {"error": "temporarily_unavailable", "error_description": "Rift cannot do this now; try again in seconds."}
+    response = answer(told, 503)
+    response.headers["Retry-After"] = "5"
+    return response
+
+
 def error_code(refusal: Refusal) -> tuple[str, int]:
     """The error code of OAuth's that stands for a refusal, and its HTTP status."""
     return ERRORS.get(refusal.code, (refusal.code, 400))

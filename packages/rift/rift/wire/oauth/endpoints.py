@@ -10,19 +10,22 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keel.buckets import Buckets, Rate
+from keel.db import Busy, OperationalError
 from keel.refusal import Refusal
 from keel.sizes import KIB
 from keel.web.sources import networks, source
+from rift.audit import NotBegun
 from rift.connections import actions, refusals
 from rift.connections.model import SCOPE, Client, Exchange, Issued, Renewal
 from rift.deps import Deps
 from rift.wire.hosts import Hosts, hosts_of
-from rift.wire.oauth.answers import PREFLIGHT, answer, error
+from rift.wire.oauth.answers import PREFLIGHT, answer, away, error
 from rift.wire.web.refusals import too_often
 from rift.wire.web.visit import parse_form
 
@@ -31,6 +34,8 @@ TOKENS = Rate(120, 60.0)
 """So often may one source ask for tokens, or to end them."""
 REGISTRATIONS = Rate(30, 600.0)
 """So many clients may one source register."""
+
+log = structlog.get_logger()
 
 Answer = Callable[[bytes], Awaitable[Response | Refusal]]
 
@@ -64,7 +69,11 @@ class Endpoints:
                 return Response(status_code=204, headers=PREFLIGHT)
             who = source(request.scope, self._trusted)
             wait = buckets.take(who, self._deps.clock.monotonic()) if who is not None else 0.0
-            said = too_often(math.ceil(wait)) if wait > 0 else await self._read(request, asked)
+            try:
+                said = too_often(math.ceil(wait)) if wait > 0 else await self._read(request, asked)
+            except (OperationalError, Busy, NotBegun) as trouble:
+                log.error("oauth.cannot_answer", error=type(trouble).__name__)
+                return away()
             return error(said) if isinstance(said, Refusal) else said
 
         return Route(path, take, methods=["POST", "OPTIONS"])

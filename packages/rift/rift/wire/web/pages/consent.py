@@ -3,6 +3,10 @@
 What a client asks wrongly is told to the client where its answer goes to the person's own computer. Elsewhere it is
 told to the person, with a link: who merely opens an address of ours is not sent on to one of somebody else's (RFC
 9700, 4.11). About a client or a redirect address that nobody knows, nothing is ever sent anywhere.
+
+The answer to the person's own computer is a redirect. Elsewhere it is a page that goes on by itself: a browser holds
+the page's `form-action` against every redirect that follows a form, also against those that the client's host makes
+from then on, as to its application, and nobody here knows these.
 """
 
 from __future__ import annotations
@@ -48,10 +52,15 @@ async def answer(visit: Visit) -> Response | Refusal:
         return _sign_in(visit)
     facts = {"client": read.client.id, "name": read.client.name, "redirect": read.redirect_uri}
     if visit.said("answer") == "allow":
-        code = await actions.allow(visit.deps, visit.act("allow client", **facts), read)
-        return _on(visit, read.redirect_uri, read.state, {"code": code})
-    refusal = await actions.deny(visit.deps, visit.act("allow client", **facts), read)
-    return _on(visit, read.redirect_uri, read.state, _error(refusal))
+        told = {"code": await actions.allow(visit.deps, visit.act("allow client", **facts), read)}
+    else:
+        told = _error(await actions.deny(visit.deps, visit.act("allow client", **facts), read))
+    if decide.is_here(read.redirect_uri):
+        return _on(visit, read.redirect_uri, read.state, told)
+    return visit.render(
+        "consent_done.html", client=read.client, allowed="code" in told, place=decide.place_of(read.redirect_uri),
+        on=_with(visit, read.redirect_uri, read.state, told),
+    )  # fmt: skip
 
 
 async def _read(visit: Visit) -> Asked | Refusal | Response:
