@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from keel.buckets import Rate
 from keel.refusal import Refusal
 from rift.identities import actions
 from rift.identities.actions import BACK
@@ -13,6 +14,8 @@ from rift.wire.web.pages.sign_in import signed_in, wanted
 from rift.wire.web.visit import Page, Visit
 
 ACCOUNT = "/app/account"
+COMES_BACK = Rate(30, 60.0)
+"""So often may one source come back: each time is a record, also of who was never sent."""
 
 
 async def begin(visit: Visit) -> Response | Refusal:
@@ -48,6 +51,6 @@ async def unlink(visit: Visit) -> Response | Refusal:
 
 PAGES = (
     Page("/sign-in/sso", post=begin, open=True),
-    Page(BACK, back, open=True),
+    Page(BACK, back, open=True, rate=COMES_BACK),
     Page(f"{ACCOUNT}/identities/unlink", post=unlink),
 )
