@@ -34,15 +34,17 @@ def test_every_link_and_every_form_of_every_page_leads_somewhere(site: Site, who
                 if to not in met:
                     met.add(to)
                     waiting.append((to, path))
-            for to in FORM.findall(answer.text):
-                if _is_nowhere(browser, urljoin(str(answer.url), unescape(to))):
-                    dead.append(f"the form to {to}, on {path}")
+            dead += [
+                f"the form to {to}, on {path}"
+                for to in FORM.findall(answer.text)
+                if _is_nowhere(browser, urljoin(str(answer.url), unescape(to)))
+            ]
     assert dead == []
     assert len(met) > 20
 
 
 def _inside(html: str, here: str, start: str) -> list[str]:
-    """The addresses of ours that a page leads to, without the places in them; what is live and never ends is left out."""
+    """The addresses of ours that a page leads to, without the places in them; what never ends is left out."""
     found = [urljoin(here, unescape(one or other)) for one, other in LINK.findall(html)]
     paths = [
         urlsplit(one)._replace(scheme="", netloc="", fragment="").geturl() for one in found if one.startswith(start)

@@ -174,6 +174,8 @@ async def test_what_another_browser_began_signs_nobody_in_here(place: Place) -> 
     for wrong in ("", "x", "é", "x" * 10_000):
         assert (await back(victim, code="c", state=wrong)).status_code == 410
     assert (await back(victim, code=place.provider.code("eve", state(again)), state=state(again))).status_code == 303
+    told = [outcome for action, outcome, _ in await records(place.deps) if action == "web sign in"]
+    assert told == ["sign_on_refused", "ok"], "who has begun nothing fills no ledger"
 
 
 async def test_what_came_back_once_or_too_late_is_over(place: Place, clock: FakeClock) -> None:

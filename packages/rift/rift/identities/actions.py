@@ -60,10 +60,10 @@ async def finish(deps: Deps, secret: str, back: Back, browser: Browser) -> Signe
     told = {"by": "sso"}
     act = SystemAct("web sign in", told, deps.clock.monotonic(), via="web")
     if deps.signon is None:
-        return await refuse(deps, act, refusals.no_sign_on())
+        return refusals.no_sign_on()
     began = await _began(deps, secret, back)
-    if isinstance(began, Refusal):
-        return await refuse(deps, act, began)
+    if isinstance(began, Refusal):  # no sign-in was begun: whoever opens addresses fills no ledger
+        return began
     claim = await _claim(deps, deps.signon, secret, back)
     if isinstance(claim, Refusal):
         return await refuse(deps, act, claim)
