@@ -21,6 +21,7 @@ from onbe.catalogue import REASONS
 from onbe.settings import OnbeSettings
 from onbe.wire.refusals import ADMIN, OAUTH
 from rift.settings import RiftSettings
+from rift.wire.docs.pages import GROUPS as PAGES
 from rift.wire.mcp.tools import TOOLS
 from rift.wire.refusals import refusal_text
 
@@ -37,6 +38,15 @@ def settings(kind: type[Settings]) -> str:
         default = f"`{row.default}`" if row.default else "none"
         rows.append(f"| `{row.name}` | `{row.name.replace(':', '__')}` | {default} | {row.what} |")
     return "\n".join(rows)
+
+
+def listed() -> str:
+    """Every page by its group, with what it tells: as `/docs` has them."""
+    parts = []
+    for group, those in PAGES.items():
+        rows = [f"| [{page.title}]({page.name}.md) | {page.tells} |" for page in those]
+        parts.append("\n".join([f"## {group}", "", "| page | tells |", "|---|---|", *rows]))
+    return "\n\n".join(parts)
 
 
 def reasons() -> str:
@@ -96,6 +106,7 @@ def _member(name: str, schema: Mapping[str, Any]) -> str:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "pages": listed,
     "settings": partial(settings, RiftSettings),
     "onbe-settings": partial(settings, OnbeSettings),
     "onbe-reasons": reasons,

@@ -57,6 +57,13 @@ def test_what_a_page_shows_is_what_happens(world: World, page: str, place: str) 
                 assert missing(scene.here(command.said), said) == [], f"{where}\n{said}"
 
 
+def test_the_first_start_says_what_the_readme_shows(world: World) -> None:
+    (shown,) = (command.said for command in ALL if command.text == "script/up" and command.said)
+    said = "\n".join(world.rift.said)
+    lost = missing(shown.replace("7433", str(world.rift.port)), said)
+    assert lost == [], said
+
+
 def test_what_is_said_of_a_command_is_of_one_that_there_is() -> None:
     there = {(command.page, command.bare) for command in ALL}
     parts = {(command.page, command.heading) for command in ALL}
