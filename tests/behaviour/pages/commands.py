@@ -78,7 +78,8 @@ def shape(text: str) -> list[str]:
     lines = []
     for line in text.splitlines():
         told = re.sub(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ", "WHEN", line)
-        told = re.sub(r"\b(task_|b-|rift_(?=[\w-]{40}))[\w.-]+…?|\b[0-9a-f]{12,64}\b", "ID", told)
+        told = re.sub(r"\b(riftl?_)[\w-]{40,}", r"\1…", told)
+        told = re.sub(r"\b(task_|b-)[\w.-]+…?|\b[0-9a-f]{12,64}\b", "ID", told)
         told = re.sub(r"\beyJ[\w.-]+", "ID", told)
         told = re.sub(r"[\d,.]*\d", "N", told)
         told = re.sub(r"(/[\w.-]+){2,}", "PATH", told)
