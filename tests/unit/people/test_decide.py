@@ -34,6 +34,12 @@ def test_an_address_is_taken_as_it_is(text: str) -> None:
         "ada\x00@example.org",
         "a" * 65 + "@example.org",
         "ada@" + "a" * 251,
+        "\u212a@example.org",
+        "ada@\u212aernel.example",
+        "ada@e\u017fample.org",
+        "\u0130@example.org",
+        "a\u00a0b@example.org",
+        "a\u3000b@example.org",
     ],
 )
 def test_what_is_no_address_is_not_taken(text: str) -> None:

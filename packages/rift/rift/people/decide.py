@@ -20,7 +20,8 @@ TEAM_MOST = 64
 _EMAIL_MOST = 254
 _LOCAL_MOST = 64
 _EMAIL = re.compile(
-    r"[^\s@<>()\[\],;:\\\"]+@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE
+    r"[^\s@<>()\[\],;:\\\"]+@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?",
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -32,6 +33,8 @@ def email_of(text: str) -> str | None:
     """
     email = text.strip()
     local = email.partition("@")[0]
+    if any(not one.isascii() and any(small.isascii() for small in one.lower()) for one in email):
+        return None  # as the Kelvin sign, a k once small: an address is compared without regard to case
     if len(email) > _EMAIL_MOST or len(local) > _LOCAL_MOST or not email.isprintable():
         return None
     return email if _EMAIL.fullmatch(email) else None
