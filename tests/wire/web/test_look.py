@@ -20,8 +20,6 @@ CSS = "".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*
 RULES = re.sub(r"/\*.*?\*/", "", CSS, flags=re.DOTALL)
 GO_ON = {"/app/boxes/live"}
 FOR_STRANGERS = {"/", "/sign-in"}
-WAITING = {"timeline", "tabs", "check"}
-"""Components that the next pages are made with."""
 GIVEN = {"ok", "busy", "warn", "bad", "quiet", "narrow", "prose", "app", "open", "script"}
 """Classes that a template puts together: kinds of badges and notices, shapes of pages, what <body> and <html> have."""
 
@@ -49,7 +47,7 @@ def test_every_class_of_a_page_has_a_rule_and_every_rule_a_page() -> None:
         for value in re.findall(r'class=\\?"([a-z -]+)', module.read_text(encoding="utf-8")):
             used |= set(value.split())
     assert used - ruled == set(), "classes without a rule"
-    assert ruled - used - GIVEN - WAITING == set(), "rules without a page"
+    assert ruled - used - GIVEN == set(), "rules without a page"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

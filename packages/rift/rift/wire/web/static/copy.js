@@ -4,17 +4,22 @@ if (navigator.clipboard) {
   document.documentElement.classList.add("script");
 }
 
+const before = new WeakMap(); // what each button says at rest
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button.copy");
   if (!button) return;
   const word = button.querySelector("span");
-  const before = word.dataset.before ?? word.textContent;
-  word.dataset.before = before;
+  const told = button.parentElement.querySelector("[role=status]");
+  if (!before.has(word)) before.set(word, word.textContent);
   try {
     await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
-    word.textContent = "Copied";
+    word.textContent = told.textContent = "Copied";
   } catch {
-    word.textContent = "Not copied";
+    word.textContent = told.textContent = "Not copied";
   }
-  setTimeout(() => { word.textContent = before; }, 2000);
+  setTimeout(() => {
+    word.textContent = before.get(word);
+    told.textContent = "";
+  }, 2000);
 });
