@@ -199,9 +199,9 @@ def welcome(address: str, place: Place, start: Start, link: str | None = None) -
     box = f"open a Rift task, take a box of {REPO} at main, and run its tests."
     return [
         *lines,
-        "Connect a client, for example Claude Code:",
-        f"  claude mcp add --transport http rift {address}/mcp --header {header}",
-        f"  (any other: the URL {address}/mcp with that header)",
+        "Connect a client by the address alone, for example Claude Code; it opens a page where you let it in:",
+        f"  claude mcp add --transport http rift {address}/mcp",
+        f"  (one that cannot sign in: the URL with --header {header})",
         "",
         f"Then ask your agent: {box if start.sample else 'call rift_whoami, and do what it says.'}",
         "Or, in another terminal:",
