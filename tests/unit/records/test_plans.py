@@ -112,7 +112,7 @@ async def test_a_page_reads_what_it_shows_and_a_bounded_part_of_the_rest(crowded
             for name, asked in {**found, **searched}.items():
                 told = Explained(tx)
                 await actions._page(_Both(tx, told), reader, asked)  # type: ignore[arg-type]  # stands in
-                most = 1000 if person == "ada" and name in found else 10_000  # of 200,000
+                most = 1000 if person == "ada" and name in found else 6_000  # of 200,000
                 if told.blocks > most or told.wasted > most:
                     slow[f"{name}, by {person}"] = (told.blocks, told.wasted, told.milliseconds)
     assert not slow, slow

@@ -16,7 +16,7 @@ from keel.ledger.canonical import Row
 from rift.records.decide import Route
 from rift.records.model import Asked, Place, Reader, Sources
 
-LOOKED = 2_000
+LOOKED = 1_000
 """So many records are looked at in one place for one page."""
 
 _END = Place(datetime.max.replace(tzinfo=UTC), 0)
