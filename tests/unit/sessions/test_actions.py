@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from rift.audit import Act, SystemAct
 from rift.deps import Deps
 from rift.invites import actions as invites
 from rift.mail import actions as mail
+from rift.people import actions as people
 from rift.people.model import OPERATOR, User
 from rift.sessions import actions
 from rift.sessions.model import Browser, Kind, Session, SignedIn
@@ -115,20 +117,29 @@ async def test_who_is_invited_and_has_no_account_gets_the_invitation_again(deps:
     assert not isinstance(invited, Refusal)
     facts = {"invitation": invited.invitation.id, "inviter": OPERATOR}
     assert await letters(deps) == [("account_invitation", "new@example.org", facts)]
+    async with deps.db.tx() as tx:
+        await tx.run("UPDATE letters SET sent_at = created_at, next_at = NULL")
     assert await actions.send_link(deps, "New@example.org", "/app") is None
     assert await letters(deps) == 2 * [("account_invitation", "new@example.org", facts)]
 
 
-async def test_the_sessions_of_who_was_put_out_do_not_come_back_with_them(deps: Deps) -> None:
-    ada = await user(deps, "ada@example.org")
-    done = await signed_in(deps, ada)
-    async with deps.db.tx() as tx:
-        await tx.run("UPDATE users SET disabled_at = now()")
+@pytest.mark.parametrize("end", [actions.end_put_out, actions.forget], ids=["its job", "or the upkeep"])
+async def test_the_sessions_of_who_was_put_out_do_not_come_back_with_them(
+    deps: Deps, end: Callable[[Deps], Awaitable[object]]
+) -> None:
+    await user(deps, "root@example.org", admin=True)
+    ada, bob = await user(deps, "ada@example.org"), await user(deps, "bob@example.org")
+    done, other = await signed_in(deps, ada), await signed_in(deps, bob)
+    by = SystemAct("rift user disable", {}, 1000.0)
+    assert not isinstance(await people.disable(deps, by, ada.email), Refusal)
     assert await actions.visitor(deps, done.secret) is None
-    await actions.forget(deps)
     async with deps.db.tx() as tx:
-        await tx.run("UPDATE users SET disabled_at = NULL")
+        queued = await tx.rows("SELECT task_name FROM procrastinate_jobs")
+    assert "sessions.end_put_out" in [row["task_name"] for row in queued]
+    await end(deps)
+    assert not isinstance(await people.enable(deps, by, ada.email), Refusal)
     assert await actions.visitor(deps, done.secret) is None
+    assert await actions.visitor(deps, other.secret) is not None
 
 
 async def test_what_is_over_is_deleted_after_a_while_and_nothing_else_is(deps: Deps, clock: FakeClock) -> None:

@@ -263,7 +263,8 @@ async def platform_only(tx: Tx, act: Act | SystemAct, ask: str) -> Refusal | Non
 async def disable(deps: Deps, act: Act | SystemAct, email: str) -> User | Refusal:
     """Put somebody out: none of their tokens, sessions and links is good from now on, and their tasks close.
 
-    The tasks' upkeep closes them, at once by the job that is queued here. Source: the People page, `rift user disable`.
+    Jobs that are queued here close the tasks and end the sessions, so that neither is there again for who is let in
+    again. Source: the People page, `rift user disable`.
     """
     async with audited(deps, act) as (tx, row):
         user = await _user_to_change(tx, act, email, f"on the People page, put {email.strip()} out")
@@ -273,6 +274,7 @@ async def disable(deps: Deps, act: Act | SystemAct, email: str) -> User | Refusa
             return row.said(refused)
         out = await store.put_disabled(tx, user.id, deps.clock.now())
         await jobs.defer(tx, "tasks.close_put_out", once="tasks.close_put_out")
+        await jobs.defer(tx, "sessions.end_put_out", once="sessions.end_put_out")
         return row.said(out or refusals.no_such_user(email))
 
 

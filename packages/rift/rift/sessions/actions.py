@@ -154,6 +154,12 @@ async def end_ceremony(tx: Tx, deps: Deps, kind: Kind, secret: str) -> Ceremony 
     return await store.take_ceremony(tx, kind, digest(secret), deps.clock.now()) or refusals.sign_in_over()
 
 
+async def end_put_out(deps: Deps) -> None:
+    """End the sessions of who was put out: they do not come back with the person."""
+    async with deps.db.tx() as tx:
+        await store.end_disabled(tx, deps.clock.now())
+
+
 async def forget(deps: Deps) -> int:
     """Delete sessions, links and ceremonies that were over for a while, and end the sessions of who was put out."""
     now = deps.clock.now()
