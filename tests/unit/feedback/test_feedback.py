@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.unit.people.house import act, caller, outcomes, user
@@ -135,6 +136,8 @@ async def test_an_admin_handles_what_was_submitted_and_opens_it_again(deps: Deps
     for show, count in (("open", 0), ("handled", 1), ("all", 1)):
         assert len((await actions.inbox(deps, show, None, 1)).items) == count  # type: ignore[arg-type]  # one of them
     assert (await actions.inbox(deps, "all", "improvement" if first.category == "bug" else "bug", 1)).items == []
+    once = web(replace(await person(deps, "once@example.com"), admin=True), "handle feedback")
+    assert code(await actions.handle(deps, once, first.id, handled=False)) == "needs_platform_admin"
     assert await actions.handle(deps, act, first.id, handled=False) is None
     assert (await actions.inbox(deps, "open", None, 1)).open == 1
 

@@ -62,6 +62,16 @@ async def test_what_somebody_writes_is_one_line_and_not_too_long(deps: Deps, ada
     assert '"note"' not in text
 
 
+async def test_a_secret_that_is_pasted_into_the_form_is_kept_nowhere(deps: Deps, ada: Caller) -> None:
+    secret = "riftl_" + "s" * 43
+    link = f"http://127.0.0.1:7433/sign-in/link/{secret}"
+    await actions.join_waitlist(deps, "eve@example.org", secret, link, link)
+    await actions.join_waitlist(deps, link, "", "", "")
+    assert secret not in repr((await listed(deps, ada)).people)
+    async with deps.db.tx() as tx:
+        assert secret not in repr(await tx.rows("SELECT arguments FROM ledger"))
+
+
 async def test_the_list_goes_on_where_it_ended_with_nobody_twice_or_left_out(
     deps: Deps, ada: Caller, clock: FakeClock
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -185,14 +185,14 @@ async def test_a_letter_whose_job_was_lost_is_found_when_it_is_due(deps: Deps, c
 
 
 async def test_a_sign_in_letter_to_who_was_put_out_meanwhile_is_not_sent(deps: Deps, office: FakePost) -> None:
-    ada = await user(deps, "ada@example.com")
+    ada, boss = await user(deps, "ada@example.com"), await user(deps, "boss@example.com", admin=True)
     ids = [await post(deps), await post(deps, "sign_in", "nobody@example.com", next="")]
     async with deps.db.tx() as tx:
         await tx.run("UPDATE users SET disabled_at = now() WHERE id = %(id)s", {"id": ada.id})
     for id in ids:
         await jobs.send(deps, id)
         assert (await letter(deps, id)).failure == actions.NOBODY
-        act = Act(Caller(ada.id, ada.email, True, "ses_1", "", "web"), "web open letter", {}, 0.0)
+        act = Act(Caller(boss.id, boss.email, True, "ses_1", "", "web"), "web open letter", {}, 0.0)
         refused = await actions.open_letter(deps, act, id)
         assert isinstance(refused, Refusal)
         assert refused.code == "letter_is_over"
@@ -247,6 +247,20 @@ async def test_an_admin_has_a_letter_tried_anew_discards_it_and_opens_it(
         ("web retry letter", "no_such_letter"), ("web discard letter", "ok"), ("web open letter", "no_such_letter"),
         ("web open letter", "no_such_letter"), ("web open letter", "no_such_letter"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("action", [actions.open_letter, actions.retry_letter, actions.discard_letter])
+async def test_who_is_a_platform_admin_no_longer_does_nothing_with_a_letter(
+    deps: Deps, office: FakePost, action: Callable[[Deps, Act, str], Awaitable[object]]
+) -> None:
+    ada = await user(deps, "ada@example.com")
+    id = await post(deps)
+    act = Act(Caller(ada.id, ada.email, True, "ses_1", "", "web"), "web a letter", {}, 0.0)
+    refused = await action(deps, act, id)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "needs_platform_admin"
+    async with deps.db.tx() as tx:
+        assert await tx.rows("SELECT FROM links") == []
 
 
 async def test_a_letter_that_is_being_sent_is_not_sent_twice_for_an_admins_retry(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keel.testing.plugin import FreshDatabase
 from rift.people.decide import CLIENT_MOST, client_of, email_of
 
 
@@ -40,10 +42,23 @@ def test_an_address_is_taken_as_it_is(text: str) -> None:
         "\u0130@example.org",
         "a\u00a0b@example.org",
         "a\u3000b@example.org",
+        "\u212bda@example.org",  # the Angstrom sign
+        "\u03f4@example.org",  # a second capital theta
     ],
 )
 def test_what_is_no_address_is_not_taken(text: str) -> None:
     assert email_of(text) is None
+
+
+async def test_no_address_that_is_taken_is_another_one_where_case_is_disregarded(database: FreshDatabase) -> None:
+    """Postgres compares them, by its own tables: what it takes for one letter may be no more than one pair of cases."""
+    taken = [c for c in map(chr, range(0x21, 0x110000)) if email_of(f"{c}@example.org")]
+    with psycopg.connect(database.runtime) as connection:
+        found = connection.execute("SELECT c, lower(c) FROM unnest(%s::text[]) AS one (c)", [taken]).fetchall()
+    same: dict[str, set[str]] = {}
+    for letter, low in found:
+        same.setdefault(low, set()).add(letter)
+    assert {low: letters for low, letters in same.items() if letters - {low, low.upper()}} == {}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +72,7 @@ def test_what_is_no_address_is_not_taken(text: str) -> None:
         ("x" * 80, "x" * 64),
         ("a" * 63 + " b", "a" * 63),
         ("Zoë’s agent", "Zoë’s agent"),
+        ("rift_" + "s" * 43, "<your token>"),  # pasted into the wrong field
     ],
 )
 def test_a_clients_name_is_made_fit_for_a_list(text: str, kept: str) -> None:

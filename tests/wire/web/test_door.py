@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator
+from typing import LiteralString
+
 import httpx2
 import psycopg
 import pytest
@@ -112,6 +116,64 @@ async def test_text_that_no_database_keeps_is_told_and_not_a_fault(browser: Brow
     assert (await browser.get("/app/boxes")).status_code == 200
 
 
+@pytest.mark.parametrize("what", ["UPDATE users SET disabled_at = now()", "UPDATE sessions SET ended_at = now()"])
+async def test_who_was_put_out_or_signed_out_while_their_form_came_slowly_does_nothing_by_it(
+    browser: Browser, database: FreshDatabase, what: LiteralString
+) -> None:
+    await browser.sign_in("ada@example.com")
+    page = (await browser.get("/app/connections")).text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield f"csrf={csrf}&cli".encode()
+        with psycopg.connect(database.owner) as connection:
+            connection.execute(what)
+        yield b"ent=mine"
+
+    told = {"origin": PUBLIC, "content-type": "application/x-www-form-urlencoded"}
+    answer = await browser.client.post("/app/connections", content=slowly(), headers=told)
+    assert (answer.status_code, answer.headers.get("location")) == (303, "/sign-in")
+    with psycopg.connect(database.owner) as connection:
+        assert connection.execute("SELECT FROM tokens").fetchall() == []
+
+
+async def test_a_platform_admin_no_longer_opens_and_handles_nothing_by_a_form_that_came_slowly(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    await browser.sign_in("ada@example.com")
+    with psycopg.connect(database.owner) as connection:
+        connection.execute("UPDATE users SET admin = true")
+    page = (await browser.get("/app/mailbox")).text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield f"csrf={csrf}&let".encode()
+        with psycopg.connect(database.owner) as connection:
+            connection.execute("UPDATE users SET admin = false")
+        yield b"ter=let_1"
+
+    told = {"origin": PUBLIC, "content-type": "application/x-www-form-urlencoded"}
+    assert (await browser.client.post("/app/mailbox/open", content=slowly(), headers=told)).status_code == 404
+    with psycopg.connect(database.owner) as connection:
+        found = connection.execute("SELECT FROM ledger WHERE action = 'web open letter'").fetchall()
+    assert found == [], "it was not asked"
+
+
+async def test_a_body_that_comes_byte_by_byte_costs_what_one_at_once_does(browser: Browser) -> None:
+    async def bytes_of(form: bytes) -> AsyncIterator[bytes]:
+        for byte in form:
+            yield bytes([byte])
+
+    began = time.process_time()
+    told = {"content-type": "application/x-www-form-urlencoded"}
+    slow = httpx2.ASGITransport(app=serving.web(browser.deps))
+    async with httpx2.AsyncClient(transport=slow, base_url=PUBLIC) as client:
+        page = await client.post("/sign-in", content=bytes_of(b"email=" + b"x" * 200_000), headers=told)
+        token = await client.post("/oauth2/token", content=bytes_of(b"a=" + b"x" * 60_000), headers=told)
+    assert (page.status_code, token.status_code) == (422, 400)
+    assert time.process_time() - began < 20, "whoever sends so would keep everybody waiting for a minute"
+
+
 async def test_another_host_is_answered_nothing(browser: Browser) -> None:
     assert (await browser.get("/sign-in", host="evil.example")).status_code == 421
 
@@ -134,7 +196,7 @@ async def test_a_page_loads_nothing_from_elsewhere_and_is_in_nobodys_frame(brows
 
 @pytest.mark.parametrize(
     "path", ["https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", "javascript:alert(1)", "",
-             "/app\n", "app", "/a\\b", "http:/app"]
+             "/app\n", "app", "/a\\b", "http:/app", "/" + "a" * 17_000]
 )  # fmt: skip
 def test_a_way_back_leads_nowhere_but_inside(path: str) -> None:
     assert inside(path) == "/app"

@@ -86,5 +86,7 @@ async def inbox(deps: Deps, show: Show, category: Category | None, page: int) ->
 async def handle(deps: Deps, act: Act, id: str, *, handled: bool) -> Refusal | None:
     """Mark a submitted item as handled, or as open again. Source: the Inbox page."""
     async with audited(deps, act) as (tx, row):
+        if refused := await people.platform_only(tx, act, "on the Inbox page, mark the item"):
+            return row.said(refused)
         at = deps.clock.now() if handled else None
         return row.said(None if await store.handle(tx, id, at) else refusals.no_such_item())

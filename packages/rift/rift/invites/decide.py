@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from rift.invites.model import Invitation
+from rift.secrecy import without_secrets
 
 OPEN_MOST = 200
 """The most open invitations of one team."""
@@ -27,8 +28,8 @@ def decide_meant(asked: str, invitations: Sequence[Invitation]) -> Invitation | 
 
 
 def line_of(text: str, most: int) -> str:
-    """What somebody wrote, as one line of at most so many characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most].rstrip()
+    """What somebody wrote, as one line of at most so many characters, without a secret that they took for something."""
+    return " ".join("".join(c if c.isprintable() else " " for c in without_secrets(text)).split())[:most].rstrip()
 
 
 def since_of(text: str) -> datetime | None:

@@ -124,6 +124,8 @@ async def list_letters(deps: Deps, page: int = 1) -> Letters:
 async def open_letter(deps: Deps, act: Act, id: str) -> Opened | Refusal:
     """A letter's text, with a link of its own: whoever reads it can use it. Source: the Mailbox page."""
     async with audited(deps, act) as (tx, row):
+        if refused := await people.platform_only(tx, act, "on the Mailbox page, open the letter"):
+            return row.said(refused)
         letter = await store.find_letter(tx, id)
         if letter is None:
             return row.said(refusals.no_such_letter())
@@ -136,6 +138,8 @@ async def open_letter(deps: Deps, act: Act, id: str) -> Opened | Refusal:
 async def retry_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
     """Have a letter that was not sent tried anew, from now. Source: the Mailbox page."""
     async with audited(deps, act) as (tx, row):
+        if refused := await people.platform_only(tx, act, "on the Mailbox page, have the letter tried again"):
+            return row.said(refused)
         now = deps.clock.now()
         letter = await store.again(tx, id, now, now + TRIED_FOR)
         if letter is None:
@@ -147,6 +151,8 @@ async def retry_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
 async def discard_letter(deps: Deps, act: Act, id: str) -> Letter | Refusal:
     """Remove a letter. Source: the Mailbox page."""
     async with audited(deps, act) as (tx, row):
+        if refused := await people.platform_only(tx, act, "on the Mailbox page, discard the letter"):
+            return row.said(refused)
         return row.said(await store.delete_letter(tx, id) or refusals.no_such_letter())
 
 

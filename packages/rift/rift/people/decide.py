@@ -10,6 +10,7 @@ from keel.refusal import Refusal
 from rift.names import PERSONAL
 from rift.people import refusals
 from rift.people.model import Person, Role, User
+from rift.secrecy import without_secrets
 
 CLIENT_MOST = 64
 """The longest name of a client, in characters."""
@@ -29,20 +30,21 @@ def email_of(text: str) -> str | None:
     """The address without the blanks around it, or None when it is none.
 
     One `@`, something printable before it, a host name after it. A host without a dot (`admin@localhost`) is taken:
-    whether mail arrives is not decided here.
+    whether mail arrives is not decided here. One with a capital that is not its letter's own is not taken, as the
+    Kelvin sign is not that of k: where case is disregarded it would be the address of somebody else.
     """
     email = text.strip()
     local = email.partition("@")[0]
-    if any(not one.isascii() and any(small.isascii() for small in one.lower()) for one in email):
-        return None  # as the Kelvin sign, a k once small: an address is compared without regard to case
     if len(email) > _EMAIL_MOST or len(local) > _LOCAL_MOST or not email.isprintable():
+        return None
+    if any(c.lower() != c and c.lower().upper() != c for c in email):
         return None
     return email if _EMAIL.fullmatch(email) else None
 
 
 def client_of(text: str) -> str:
     """A client's name fit for a list: one trimmed line of at most 64 printable characters. May be empty."""
-    line = "".join(" " if character.isspace() else character for character in text)
+    line = "".join(" " if character.isspace() else character for character in without_secrets(text))
     kept = "".join(character for character in line if not unicodedata.category(character).startswith("C"))
     return " ".join(kept.split())[:CLIENT_MOST].strip()
 
@@ -53,7 +55,7 @@ def team_of(text: str) -> str | None:
     One line of at most 64 characters, in the one form that Unicode has for what looks alike (NFKC), so that it can be
     typed again; with a letter or a digit; neither `personal` nor an address, which name a person's own organization.
     """
-    line = unicodedata.normalize("NFKC", "".join(c if c.isprintable() else " " for c in text))
+    line = unicodedata.normalize("NFKC", "".join(c if c.isprintable() else " " for c in without_secrets(text)))
     name = " ".join(line.split())
     if not 1 <= len(name) <= TEAM_MOST or not any(c.isalnum() for c in name) or not name.isprintable():
         return None

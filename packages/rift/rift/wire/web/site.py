@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -165,9 +164,9 @@ class Door:
             if not isinstance(ready, Visit):
                 return self._refused(visit, ready) if isinstance(ready, Refusal) else ready
             visit = ready
-        if session is None and not page.open:
+        if visit.session is None and not page.open:
             return self._sign_in_first(request)
-        if page.admin and not (session and session.admin):
+        if page.admin and not (visit.session and visit.session.admin):
             return self._refused(visit, refusals.no_such_page())
         handler: Handler | None = page.post if request.method == "POST" else page.get
         assert handler is not None  # the route knows its methods
@@ -197,7 +196,11 @@ class Door:
             parsed = parse_json(body) if json else parse_form(body)
         except (ValueError, RecursionError):
             return refusals.bad_form()
-        read = Visit(visit.site, request, visit.session, visit.secret, {} if json else parsed, parsed if json else None)
+        # The body may have taken its time: who was signed out or put out meanwhile does nothing by it.
+        session = await sessions.visitor(visit.deps, visit.secret) if visit.session is not None else None
+        if visit.session is not None and session is None:
+            return self._sign_in_first(request)
+        read = Visit(visit.site, request, session, visit.secret, {} if json else parsed, parsed if json else None)
         shown = request.headers.get("x-csrf-token", "") if json else read.said("csrf")
         if visit.session is not None and not hmac.compare_digest(shown.encode(), visit.csrf.encode()):
             return refusals.foreign_form()
@@ -254,11 +257,9 @@ def is_json(request: Request) -> bool:
 
 async def _body(request: Request) -> bytes | None:
     """The whole body, or None of one that is too large. Raises ClientDisconnect."""
-    chunks: Sequence[bytes] = []
-    size = 0
+    body = bytearray()  # it may come byte by byte: what is there already is not copied for each
     async for chunk in request.stream():
-        size += len(chunk)
-        if size > BODY_BYTES:
+        body += chunk
+        if len(body) > BODY_BYTES:
             return None
-        chunks = [*chunks, chunk]
-    return b"".join(chunks)
+    return bytes(body)

@@ -28,6 +28,9 @@ from rift.wire.web.live import Places
 NOTICE = "rift_notice"
 """The cookie that carries one sentence to the next page."""
 NOTICE_MOST = 1000
+WAY_MOST = 17_000
+"""The longest path that somebody is sent on to, in characters: a client's request for consent is the longest there is.
+Longer ones are kept by nobody until a stranger may have signed in."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -183,6 +186,8 @@ def headers(site: Site, form_action: str = "") -> dict[str, str]:
 
 def inside(path: str) -> str:
     """The path if it leads to a page of ours, else the first page: nobody is sent elsewhere by what a link says."""
+    if len(path) > WAY_MOST:
+        return "/app"
     parts = urlsplit(path)
     plain = path.startswith("/") and not path.startswith(("//", "/\\")) and "\\" not in path and path.isprintable()
     return path if plain and path.isascii() and not parts.netloc and not parts.scheme else "/app"
