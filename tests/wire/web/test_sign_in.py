@@ -148,7 +148,7 @@ async def test_a_link_that_is_over_says_what_mends_it_and_who_is_signed_in(brows
     clock.advance(timedelta(hours=1))
     expired = await Browser(browser.deps).get(f"/sign-in/link/{late}")
     assert (expired.status_code, "Send me another" in expired.text) == (410, True)
-    for nothing in ("x", "riftl_" + "x" * 43, "%00", "é" * 100, "x" * 5000):
+    for nothing in ("x", "riftl_" + "x" * 43, "é" * 100, "x" * 5000):
         assert (await browser.get(f"/sign-in/link/{nothing}")).status_code == 410
 
 
