@@ -159,9 +159,11 @@ async def test_markup_in_names_and_secrets_in_commands_are_never_shown_as_such(
     person = await browser.sign_in("ada@example.com")
     lease = await opened(browser.deps, "ada@example.com", HOSTILE, client="<img src=x onerror=alert(1)>")
     secret = "rift_" + "A" * 43
-    command(database, box(database, person.id, lease.task.id, failure=f"no {secret}"), 1, f"echo {secret} <b>")
+    command(database, box(database, person.id, lease.task.id, failure=f"no {secret}"), 1, f"echo {secret} <b>\u202e")
     html = (await browser.get("/app/boxes")).text
     assert "<script>alert" not in html
+    assert "\u202e" not in html
+    assert "\\u202e" in html
     assert "<img" not in html
     assert "&lt;b&gt;" in html
     assert secret not in html

@@ -11,7 +11,7 @@ from tests.wire.web.browsing import Browser
 
 from rift.deps import Deps
 from rift.wire.web.navigation import ENTRIES, OPEN, Menu
-from rift.wire.web.site import PAGES, STATIC
+from rift.wire.web.site import PAGES, STATIC, templates
 
 TEMPLATES = STATIC.parent / "templates"
 FILES = sorted([*TEMPLATES.rglob("*.html"), *TEMPLATES.rglob("*.svg")])
@@ -145,3 +145,15 @@ def test_the_menu_leads_to_pages_that_there_are() -> None:
     assert shown <= paths, f"no such page: {sorted(shown - paths)}"
     assert len({entry.path for entry in ENTRIES}) == len(ENTRIES)
     assert Menu(()).open("/") == []
+
+
+@pytest.mark.parametrize("turning", [chr(one) for one in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))])
+def test_a_name_cannot_turn_around_the_text_beside_it(turning: str) -> None:
+    shown = templates().from_string("held by {{ name }} since noon, {{ name | ticked }}").render(name=f"x{turning}y")
+    told = f"x\\u{ord(turning):04x}y"
+    assert shown == f"held by {told} since noon, {told}"
+
+
+def test_text_of_any_script_is_shown_as_it_is() -> None:
+    for text in ("שלום עולם", "مرحبا", "👩‍💻", "naïve"):
+        assert templates().from_string("{{ text }}").render(text=text) == text

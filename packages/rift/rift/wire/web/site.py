@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+import re
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -92,7 +93,7 @@ def templates() -> Environment:
     """The templates: whatever a person or a client has named is text in them, never markup."""
     made = Environment(
         loader=PackageLoader("rift.wire.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, finalize=straight,
     )  # fmt: skip
     made.filters |= {"age": age, "ahead": ahead, "rfc3339": rfc3339, "span": span, "mend": mend_text}
     made.filters |= {"without_secrets": without_secrets, "ticked": ticked}
@@ -103,9 +104,22 @@ def templates() -> Environment:
     return made
 
 
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def straight(value: object) -> object:
+    """What a template shows, with what would turn around the text that follows it spelled out: `\\u202e`.
+
+    So the name of a task or a client cannot change what the page says beside it.
+    """
+    if not isinstance(value, str) or isinstance(value, Markup) or not _TURNING.search(value):
+        return value
+    return _TURNING.sub(lambda one: f"\\u{ord(one[0]):04x}", value)
+
+
 def ticked(text: str) -> Markup:
     """A sentence of ours or with words of others in it: what stands between two backticks is code, all else is text."""
-    parts = without_secrets(text).split("`")
+    parts = str(straight(without_secrets(text))).split("`")
     whole = len(parts) % 2 == 1  # a backtick without its other is one
     marked = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
     return Markup().join(marked) if whole else escape("`".join(parts))
