@@ -18,7 +18,17 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from keel.telemetry import tracing
 
-__all__ = ["Busy", "Database", "Json", "OperationalError", "Tx", "UniqueViolation", "Use", "forbid_in_transaction"]
+__all__ = [
+    "Busy",
+    "Database",
+    "Json",
+    "OperationalError",
+    "Tx",
+    "UniqueViolation",
+    "Use",
+    "forbid_in_transaction",
+    "within",
+]
 
 Row = TypeVar("Row")
 Params = Mapping[str, object]
@@ -118,6 +128,21 @@ class Tx:
 
 class Busy(Exception):
     """No connection became free in time: nothing of the block ran."""
+
+
+@asynccontextmanager
+async def within(seconds: float, what: str) -> AsyncIterator[None]:
+    """A block that has so long, and is Busy then: a database that is there and does not answer holds nobody for ever.
+
+    What it has begun is cancelled: rolled back, or, where not even that is answered, its connection is closed.
+    """
+    try:
+        async with asyncio.timeout(seconds) as bound:
+            yield
+    except TimeoutError as error:
+        if not bound.expired():
+            raise
+        raise Busy(f"{what} took longer than {seconds:g} s") from error
 
 
 class Database:

@@ -6,6 +6,7 @@ import asyncio
 import socket
 
 import httpx2
+import psycopg
 import pytest
 from starlette.applications import Starlette
 from tests.wire.web.browsing import PUBLIC, Browser
@@ -13,9 +14,15 @@ from tests.wire.web.browsing import PUBLIC, Browser
 from keel.db import Busy, OperationalError
 from keel.refusal import Ask, Call, Refusal, Retry, kind
 from keel.testing import FakeIds
+from keel.testing.plugin import FreshDatabase
 from keel.web.connections import busy
 from keel.web.serving import server
+from rift import serving
+from rift.audit import NotBegun
+from rift.wire.mcp import guard
+from rift.wire.oauth import endpoints
 from rift.wire.observed import observed
+from rift.wire.web import site
 from rift.wire.web.errors import Errors
 from rift.wire.web.site import Door, web_site
 from rift.wire.web.visit import Page, Visit
@@ -71,6 +78,7 @@ async def test_a_wrong_host_learns_nothing_from_a_page_that_is_not_there(browser
         (RuntimeError(f"a fault with {SECRET}"), 500, "Rift failed"),
         (OperationalError(f"no server at {SECRET}"), 503, "Not at this moment"),
         (Busy("no connection"), 503, "Not at this moment"),
+        (NotBegun(), 503, "Not at this moment"),
     ],
 )
 async def test_a_fault_is_a_page_with_its_number_and_nothing_of_itself(
@@ -86,6 +94,35 @@ async def test_a_fault_is_a_page_with_its_number_and_nothing_of_itself(
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         told = await client.get("/app/fails", headers={"accept": "*/*"})
         assert (told.status_code, told.json()["error"]) == (500, "Rift failed at this request")
+
+
+async def test_a_database_that_does_not_answer_keeps_nobody_waiting_for_ever(
+    browser: Browser, database: FreshDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in("ada@example.com")
+    page = (await browser.get("/app/organizations")).text
+    csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+    monkeypatch.setattr(site, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(endpoints, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(guard, "TOKEN_SECONDS", 0.5)
+    told = {"accept": AS_BROWSER, "origin": PUBLIC}
+    transport = httpx2.ASGITransport(app=serving.web(browser.deps))
+    async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC, cookies=browser.client.cookies) as client:
+        with psycopg.connect(database.owner) as connection:
+            connection.execute("LOCK TABLE users, links, tokens, clients, orgs IN ACCESS EXCLUSIVE MODE")
+            answers = [
+                await client.get("/app/boxes", headers=told),
+                await client.get("/nothing", headers=told),
+                await client.get("/sign-in/link/riftl_none", headers=told),
+                await client.post("/app/organizations", data={"csrf": csrf, "name": "acme"}, headers=told),
+                await client.post(
+                    "/oauth2/token", data={"grant_type": "refresh_token", "client_id": "a", "refresh_token": "b"}
+                ),
+                await client.post("/mcp", json={}, headers={"authorization": f"Bearer {SECRET}"}),
+            ]
+        assert [answer.status_code for answer in answers] == [503] * 6
+        assert all("retry-after" in answer.headers for answer in answers)
+        assert (await client.get("/app/organizations", headers=told)).status_code == 200, "once it answers again"
 
 
 async def test_a_refusal_as_a_page_tells_each_way_on_and_no_secret(browser: Browser) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keel.db import within
 from keel.sizes import MIB
 from keel.telemetry import logs
 from rift.people.model import Caller
@@ -27,6 +28,8 @@ BODY_BYTES = 12 * MIB
 DRAINED_BYTES = 4 * BODY_BYTES
 """How much of a body that is too large is read away, so that the client gets to read the answer."""
 TOKEN_CHARACTERS = 4096
+TOKEN_SECONDS = 45.0
+"""The longest that a call waits for its token to be looked at."""
 CALLS_PER_TOKEN = 2500
 UNAUTHORIZED = -32001
 TOO_LARGE = -32600
@@ -76,7 +79,8 @@ class Guard:
         caller = None
         if refused is None:
             try:
-                caller = await self._caller(scope)
+                async with within(TOKEN_SECONDS, "looking at a token"):
+                    caller = await self._caller(scope)
             except Exception as error:  # noqa: BLE001 - whatever it is, the client is told to come back
                 log.error("mcp.cannot_authenticate", error=type(error).__name__)
                 message = "Rift cannot check tokens at this moment; try again in some seconds."

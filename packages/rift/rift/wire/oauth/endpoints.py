@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keel.buckets import Buckets, Rate
-from keel.db import Busy, OperationalError
+from keel.db import Busy, OperationalError, within
 from keel.refusal import Refusal
 from keel.sizes import KIB
 from keel.web.sources import networks, source
@@ -30,6 +30,8 @@ from rift.wire.web.refusals import too_often
 from rift.wire.web.visit import parse_form
 
 BODY_BYTES = 64 * KIB
+ANSWER_SECONDS = 45.0
+"""The longest that a client waits for its answer."""
 TOKENS = Rate(120, 60.0)
 """So often may one source ask for tokens, or to end them."""
 REGISTRATIONS = Rate(30, 600.0)
@@ -70,7 +72,8 @@ class Endpoints:
             who = source(request.scope, self._trusted)
             wait = buckets.take(who, self._deps.clock.monotonic()) if who is not None else 0.0
             try:
-                said = too_often(math.ceil(wait)) if wait > 0 else await self._read(request, asked)
+                async with within(ANSWER_SECONDS, path):
+                    said = too_often(math.ceil(wait)) if wait > 0 else await self._read(request, asked)
             except (OperationalError, Busy, NotBegun) as trouble:
                 log.error("oauth.cannot_answer", error=type(trouble).__name__)
                 return away()

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keel.db import Busy, OperationalError
 from keel.web.observed import exchange_of
+from rift.audit import NotBegun
 from rift.wire.observed import on_fault
 from rift.wire.web import refusals
 from rift.wire.web.site import Door
@@ -59,7 +60,7 @@ class Errors:
         """We failed, or the database is away."""
         if not wants_page(request.scope):
             return on_fault(request, error)
-        away = isinstance(error, (OperationalError, Busy))
+        away = isinstance(error, (OperationalError, Busy, NotBegun))
         exchange = exchange_of(request.scope)
         return self.page(503 if away else 500, "away" if away else "fault", exchange.id if exchange else "")
 

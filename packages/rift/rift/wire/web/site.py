@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keel.buckets import Buckets, Rate
+from keel.db import within
 from keel.refusal import Refusal, Retry
 from keel.sizes import KIB
 from keel.web.sources import networks, source
@@ -52,6 +53,8 @@ from rift.wire.web.visit import Handler, Page, Site, Visit, headers, parse_form,
 
 STATIC = Path(__file__).parent / "static"
 BODY_BYTES = 256 * KIB
+ANSWER_SECONDS = 45.0
+"""The longest that a page waits for its answer: longer than for a connection to the database."""
 OPEN_FORMS = Rate(30, 60.0)
 """So many forms may one source send that is not signed in."""
 
@@ -151,7 +154,8 @@ class Door:
             )
             if wait > 0:
                 return self._refused(Visit(self._site, request, None), refusals.too_often(math.ceil(wait)))
-            return await self._answer(page, request)
+            async with within(ANSWER_SECONDS, page.path):
+                return await self._answer(page, request)
 
         methods = [method for method, handler in (("GET", page.get), ("POST", page.post)) if handler]
         return Route(page.path, answer, methods=methods)
@@ -161,7 +165,8 @@ class Door:
         if not self._site.hosts.known(request.headers.get("host", "")):
             return PlainTextResponse("This server does not answer to that Host.", 421)
         secret = request.cookies.get(self._site.cookie, "")
-        session = await sessions.visitor(self._site.deps, secret) if secret else None
+        async with within(ANSWER_SECONDS, "a page that is not there"):
+            session = await sessions.visitor(self._site.deps, secret) if secret else None
         return self._refused(Visit(self._site, request, session, secret if session else ""), refusal)
 
     async def _answer(self, page: Page, request: Request) -> Response:
