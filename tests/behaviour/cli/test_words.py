@@ -15,7 +15,8 @@ from tests.behaviour.cli.systems import free_port, rift
 
 COMMANDS = (
     *("up", "down", "serve", "worker", "migrate", "doctor", "settings", "demo"),
-    *("user add", "user ls", "user link", "mail test", "token new", "token ls", "token revoke"),
+    *("user add", "user ls", "user link", "user invite", "user admin", "user disable", "user enable"),
+    *("org ls", "org invite", "mail test", "token new", "token ls", "token revoke"),
     *("repo add", "repo ls", "repo sync", "repo network", "repo limits"),
     *("audit ls", "audit show", "audit verify", "audit proof", "audit check", "audit checkpoint"),
     *("audit keys", "audit rotate", "audit erase"),
@@ -29,11 +30,11 @@ def test_every_command_has_a_help_with_an_example_and_there_are_no_others() -> N
         assert told.status == 0, told
         assert f"rift {command.split()[0]}" in told.out.partition("Example: ")[2], told.out
     listed = []
-    for group in ("", "user", "token", "mail", "repo", "audit"):
+    for group in ("", "user", "token", "org", "mail", "repo", "audit"):
         lines = rift(*group.split(), "--help").out.partition("Commands:\n")[2].splitlines()
         assert not any(line.rstrip().endswith("...") for line in lines), lines
         listed += [f"{group} {line.split()[0]}".strip() for line in lines]
-    assert set(listed) == {*COMMANDS, "user", "token", "mail", "repo", "audit"}
+    assert set(listed) == {*COMMANDS, "user", "token", "org", "mail", "repo", "audit"}
 
 
 @pytest.mark.parametrize(
