@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 from tests.behaviour.manifest import exists
 from tests.behaviour.pages import plays
@@ -62,6 +63,12 @@ def test_the_first_start_says_what_the_readme_shows(world: World) -> None:
     said = "\n".join([world.rift.errors(), *world.rift.said]).replace(f" --data {world.rift.data}", "")
     lost = missing(shown.replace("7433", str(world.rift.port)), said)
     assert lost == [], said
+
+
+def test_whoever_the_server_runs_as_serves_the_pages(world: World) -> None:
+    for path in ("/docs", "/docs/tasks", "/docs/search?q=takeover"):
+        answer = httpx2.get(f"http://127.0.0.1:{world.rift.port}{path}", timeout=30)
+        assert (answer.status_code, "hand-over" in answer.text) == (200, True), path
 
 
 def test_what_is_said_of_a_command_is_of_one_that_there_is() -> None:
