@@ -74,6 +74,12 @@ class Story:
         await self.call("rift_output", task=task, commands=[{"id": f"{box}.1", "offset": 0}], block_for=0)
         await self.call("rift_stop", task=task, id=f"{box}.1")
         await self.call("rift_vm_suspend", task=task, vm=box)
+        await self.call("rift_org_new", name="tables")
+        await self.call("rift_org_invite", org="tables", email="grace@example.org")
+        await self.call("rift_account_invite", email="lin@example.org")
+        await self.call("rift_waitlist")
+        await self.call("rift_docs")
+        await self.call("rift_audit", task=task, vm=box)
         # What goes wrong: the wrong thing in the wrong place.
         for secret in (first, task, token, address):
             await self.call("rift_vm_ls", task=secret)
@@ -85,6 +91,13 @@ class Story:
             await self.call("rift_bash", task=secret, vm=secret, command=secret, timeout=0, block_for=0)
             await self.call("rift_bash", **{secret: secret})
             await self.call("rift_task_new", name=secret)
+            await self.call("rift_org_new", name=secret)
+            await self.call("rift_org_invite", org="tables", email=secret)
+            await self.call("rift_org_accept", org=secret)
+            await self.call("rift_account_invite", email=secret)
+            await self.call("rift_waitlist", since=secret)
+            await self.call("rift_feedback", items=[{"text": secret, "category": "bug", "context": secret}])
+            await self.call("rift_audit", task=secret, vm=secret)
             await self.call(f"rift_nothing_{secret}")
         await self.call("rift_unwatch", repo=SAMPLE, ref="nothing")
         await self.call("rift_vm_destroy", task=task, vm=box)
@@ -182,7 +195,9 @@ def test_records_are_listed_narrowed_and_told_how_to_go_on(story: Story) -> None
     last = some[2].split()[0]
     assert f"--after {last}" in some[3]
     assert int(rift("audit", "ls", "--after", last, "--limit", "1", "--data", data).out.split()[0]) < int(last)
-    refused = rift("audit", "ls", "--outcome", "refused", "--json", "--since", "1h", "--data", data).json
+    refused = rift(
+        "audit", "ls", "--outcome", "refused", "--json", "--since", "1h", "--limit", "500", "--data", data
+    ).json
     assert {one["outcome"] for one in refused} >= {"bad_arguments", "unknown_tool", "vm_unknown", "task_in_use"}
     assert "ok" not in {one["outcome"] for one in refused}
     mine = rift(
