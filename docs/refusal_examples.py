@@ -137,6 +137,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "not_invited": lambda: invites.not_invited("inv_4m2k7qpx9tzr", "acme"),
     "invitation_over": invites.over,
     "invitation_limit": lambda: invites.too_many("acme", 200),
+    "invited_enough": lambda: invites.enough(200),
     "bad_since": lambda: invites.bad_since("yesterday"),
     "link_over": mail.link_over,
     "sign_in_over": sessions.sign_in_over,

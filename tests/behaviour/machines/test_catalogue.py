@@ -61,6 +61,10 @@ ELSEWHERE = {
         "tests/wire/mcp/test_many_waiting.py",
         "test_a_call_that_finds_no_connection_in_time_did_nothing_and_says_when_to_come_back",
     ),
+    "invited_enough": (
+        "tests/unit/invites/test_actions.py",
+        "test_one_person_invites_so_often_in_a_day_from_however_many_teams",
+    ),
     "invitation_limit": ("tests/unit/invites/test_actions.py", "test_a_teams_open_invitations_are_bounded"),
     "disabled": (DOOR, "test_who_was_put_out_has_no_page_and_no_link"),
     "link_over": (DOOR, "test_a_link_that_is_too_old_signs_nobody_in"),

@@ -202,6 +202,28 @@ async def test_a_teams_open_invitations_are_bounded(deps: Deps, ada: Caller, mon
     await invite(deps, ada, "c@example.org")
 
 
+async def test_one_person_invites_so_often_in_a_day_from_however_many_teams(
+    deps: Deps, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "DAY_MOST", 3)
+    eve, boss = [await user(deps, f"{name}@example.org", admin=name == "boss") for name in ("eve", "boss")]
+    who, admin = [await caller(deps, one.email) for one in (eve, boss)]
+    for team in ("one", "two"):
+        assert isinstance(await people.new_team(deps, act(who), team), Membership)
+    first = await actions.invite(deps, act(who), "one", "a@example.org")
+    assert isinstance(first, Invited)
+    assert isinstance(await actions.invite(deps, act(who), "two", "a@example.org"), Invited)
+    assert isinstance(await actions.withdraw(deps, act(who), "one", first.invitation.id), Invitation)
+    assert isinstance(await actions.invite(deps, act(who), "one", "b@example.org"), Invited)
+    for team, email in (("one", "c@example.org"), ("two", "a@example.org")):
+        assert code(await actions.invite(deps, act(who), team, email)) == "invited_enough"
+    assert isinstance(await people.new_team(deps, act(admin), "three"), Membership)
+    for n in range(4):
+        assert isinstance(await actions.invite(deps, act(admin), "three", f"p{n}@example.org"), Invited)
+    clock.advance(timedelta(days=1, seconds=1).total_seconds())
+    assert isinstance(await actions.invite(deps, act(who), "one", "c@example.org"), Invited)
+
+
 # Links in letters ------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ decline, withdraw or leave at once, each finds what the one before has done.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from keel.db import Tx
 from keel.refusal import Ask, Call, Refusal
@@ -14,6 +15,7 @@ from rift.audit import Act, SystemAct, audited, note
 from rift.deps import Deps
 from rift.invites import refusals, store
 from rift.invites.decide import (
+    DAY_MOST,
     LIMIT,
     LIMIT_MOST,
     NAME_MOST,
@@ -74,6 +76,10 @@ async def invite(deps: Deps, act: Act | SystemAct, org: str, email: str, role: R
         open = await open_of_org(tx, deps, id)
         if len(open) >= OPEN_MOST and not any(one.email.lower() == address.lower() for one in open):
             return row.said(refusals.too_many(name, OPEN_MOST))
+        if isinstance(act, Act) and not act.caller.admin:
+            made = await store.made_by(tx, act.caller.user, deps.clock.now() - timedelta(days=1))
+            if made >= DAY_MOST:
+                return row.said(refusals.enough(DAY_MOST))
         return row.said(await _invite(tx, deps, act, _wanted(deps, act, address, role, id, name)))
 
 

@@ -10,6 +10,8 @@ from rift.secrecy import without_secrets
 
 OPEN_MOST = 200
 """The most open invitations of one team."""
+DAY_MOST = 200
+"""So many invitations may one person make in a day: who is invited gets a letter, whether they want one or not."""
 LIMIT = 50
 LIMIT_MOST = 500
 """How many of the waitlist are told at once, by default and at most (contract: rift_waitlist)."""

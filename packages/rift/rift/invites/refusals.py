@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keel.refusal import Ask, Call, Refusal, kind
+from keel.refusal import Ask, Call, Refusal, Retry, kind
 from rift.invites.model import Invitation
+from rift.people.model import OPERATOR
 
 _ALREADY_MEMBER = kind("already_member", "{email} is in {team} already.")
 _NO_INVITATION = kind("no_invitation", "No open invitation of yours is called {org}.{others}")
@@ -14,6 +15,9 @@ _INVITATION_OVER = kind(
     "invitation_over", "This invitation is not open any more: it was accepted, declined or withdrawn, or it ran out."
 )
 _INVITATION_LIMIT = kind("invitation_limit", "{team} has {most} open invitations, which is the most at once.")
+_INVITED_ENOUGH = kind(
+    "invited_enough", "You have invited {most} times within a day, which is the most: each is a letter to somebody."
+)
 _BAD_SINCE = kind(
     "bad_since", "since is a UTC date, as 2026-11-30, or an instant, as 2026-11-30T12:00:00Z; {since} is neither."
 )
@@ -49,6 +53,11 @@ def too_many(team: str, most: int) -> Refusal:
     """Some are to be withdrawn first."""
     page = "on the Organization page, withdraw the invitations that nobody needs any more"
     return _INVITATION_LIMIT(Ask(f"an admin of {team}", page), team=team, most=most)
+
+
+def enough(most: int) -> Refusal:
+    """Who invites ever more addresses writes to strangers through us."""
+    return _INVITED_ENOUGH(Retry(3600), Ask(OPERATOR, "`rift org invite` has no such limit"), most=most)
 
 
 def bad_since(since: str) -> Refusal:

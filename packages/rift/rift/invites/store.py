@@ -41,6 +41,13 @@ async def of_org(tx: Tx, org: str, now: datetime) -> list[Invitation]:
     return await tx.all(Invitation, _OPEN + "AND i.org = %(org)s ORDER BY i.created_at, i.id", {"org": org, "now": now})
 
 
+async def made_by(tx: Tx, user: str, since: datetime) -> int:
+    """How many invitations of a person's were made, or made anew, since then, whatever became of them."""
+    return await tx.run(
+        "SELECT FROM invitations WHERE invited_by = %(user)s AND created_at > %(since)s", {"user": user, "since": since}
+    )
+
+
 async def to_accounts(tx: Tx, now: datetime) -> list[Invitation]:
     """The open invitations to make an account, oldest first."""
     return await tx.all(Invitation, _OPEN + "AND i.org IS NULL ORDER BY i.created_at, i.id", {"now": now})

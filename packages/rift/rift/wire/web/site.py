@@ -258,7 +258,7 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "no_sign_on": 404, "sign_on_away": 503, "sign_on_refused": 403, "sign_on_unverified": 403,
           "sign_on_taken": 403, "sign_on_unknown": 403, "no_such_identity": 404,
           "unknown_client": 400, "client_unreadable": 400, "redirect_refused": 400,
-          "invalid_request": 400, "no_such_token": 404,
+          "invalid_request": 400, "no_such_token": 404, "invited_enough": 429,
           "no_such_letter": 404, "letter_is_over": 410, "no_such_feedback": 404, "feedback_no_text": 400,
           "feedback_too_long": 400, "feedback_none_ticked": 400, "feedback_full": 409,
           "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
