@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from tests.wire.web.browsing import PUBLIC, Browser
 
 from keel.db import Busy, OperationalError
-from keel.refusal import Ask, Call, Refusal, Retry, kind
+from keel.refusal import Ask, Call, Kind, Refusal, Retry
 from keel.testing import FakeIds
 from keel.testing.plugin import FreshDatabase
 from keel.web.connections import busy
@@ -126,7 +126,7 @@ async def test_a_database_that_does_not_answer_keeps_nobody_waiting_for_ever(
 
 
 async def test_a_refusal_as_a_page_tells_each_way_on_and_no_secret(browser: Browser) -> None:
-    refused = kind("page_of_a_test", "No: {what}.")(
+    refused = Kind("page_of_a_test", "No: {what}.")(
         Call("rift_task_attach", {"task": "task_abc", "takeover": True}),
         Ask("yourself", "go back"),
         Ask("an admin of <b>acme</b>", "look"),
