@@ -185,13 +185,20 @@ async def test_clients_that_never_signed_anybody_in_are_forgotten_and_the_others
 
 
 async def test_only_so_many_clients_are_registered_that_nobody_ever_used(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _, given = await desk.signed_in()
     monkeypatch.setattr(actions, "UNUSED_MOST", 1)
-    await desk.register()
+    flood = await desk.register()
     full = await desk.http.post("/oauth2/register", json={"redirect_uris": [CALLBACK]})
     assert (full.status_code, full.json()["error"]) == (503, "temporarily_unavailable")
     assert int(full.headers["retry-after"]) > 0
+    clock.advance(3601)
+    await desk.register()  # who registers in crowds keeps nobody out for days
+    assert (await desk.browser.get(path(flood))).status_code == 400
+    assert "refresh_token" in given
+    async with desk.deps.db.tx() as tx:
+        assert len(await tx.rows("SELECT FROM clients WHERE used_at IS NOT NULL")) == 1, "who was used stays"
 
 
 async def test_a_client_that_asks_while_the_database_is_away_is_told_to_come_back(desk: Desk) -> None:

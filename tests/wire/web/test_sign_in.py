@@ -198,6 +198,8 @@ async def test_the_cookie_of_a_session_is_kept_from_scripts_and_other_hosts(
     out = await browser.submit("/app/boxes", "/sign-out")
     gone = next(one for one in out.headers.get_list("set-cookie") if one.startswith(f"{name}="))
     assert "Max-Age=0" in gone
+    (told,) = [one.partition("=")[0] for one in out.headers.get_list("set-cookie") if "notice" in one]
+    assert told.startswith("__Host-") == public.startswith("https"), "nor does another host say what a page says"
     assert (await browser.get("/app/boxes")).status_code == 303
 
 

@@ -15,6 +15,7 @@ from rift.connections.model import (
     CODE_FOR,
     SCOPE,
     UNUSED_FOR,
+    UNUSED_LEAST,
     UNUSED_MOST,
     Asked,
     Client,
@@ -51,10 +52,13 @@ async def register(deps: Deps, said: Mapping[str, Any]) -> Client | Refusal:
         read = decide.registration(said)
         if isinstance(read, Refusal):
             return row.said(read)
+        now = deps.clock.now()
+        if await store.unused(tx) >= UNUSED_MOST:  # what nobody signed in by at once makes room: no flood lasts
+            await store.forget_unused(tx, now - UNUSED_LEAST)
         if await store.unused(tx) >= UNUSED_MOST:
             return row.said(refusals.clients_full(UNUSED_MOST))
         name, uris = read
-        client = Client("client_" + deps.ids.short(20), "registered", name, uris, {}, deps.clock.now(), None)
+        client = Client("client_" + deps.ids.short(20), "registered", name, uris, {}, now, None)
         await store.put_client(tx, client)
         return client
 

@@ -25,6 +25,8 @@ UNUSED_MOST = 10_000
 """So many registered clients may there be that never signed anybody in."""
 UNUSED_FOR = timedelta(days=7)
 """How long a client that never signed anybody in is remembered."""
+UNUSED_LEAST = timedelta(hours=1)
+"""How long at least, where there are as many of them as there may be."""
 FRESH_LEAST, FRESH_MOST = timedelta(minutes=5), timedelta(days=1)
 """How long a client's document is believed, within which its server may say."""
 

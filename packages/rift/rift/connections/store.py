@@ -64,6 +64,14 @@ async def forget_clients(tx: Tx, before: datetime) -> int:
     )
 
 
+async def forget_unused(tx: Tx, before: datetime) -> None:
+    """Delete the registered clients that never signed anybody in and registered before then."""
+    await tx.run(
+        "DELETE FROM clients WHERE source = 'registered' AND used_at IS NULL AND created_at < %(before)s",
+        {"before": before},
+    )
+
+
 async def insert_code(
     tx: Tx, sha256: bytes, asked: Asked, user: str, scope: str, at: datetime, until: datetime
 ) -> None:

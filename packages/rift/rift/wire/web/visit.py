@@ -25,8 +25,6 @@ from rift.wire.hosts import Hosts
 from rift.wire.mcp.scrub import short
 from rift.wire.web.live import Places
 
-NOTICE = "rift_notice"
-"""The cookie that carries one sentence to the next page."""
 NOTICE_MOST = 1000
 WAY_MOST = 17_000
 """The longest path that somebody is sent on to, in characters: a client's request for consent is the longest there is.
@@ -59,6 +57,11 @@ class Site:
     def cookie(self) -> str:
         """The name of the cookie with the session's secret: where it can be, one that no other host can set."""
         return "__Host-rift" if self.secure else "rift_session"
+
+    @property
+    def notice(self) -> str:
+        """The name of the cookie that carries one sentence to the next page: no other host puts words in our mouth."""
+        return "__Host-rift_notice" if self.secure else "rift_notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +125,11 @@ class Visit:
 
     def render(self, template: str, status: int = 200, *, form_action: str = "", **facts: object) -> Response:
         """A page. `form_action`: where else than here its form may lead (after a redirect), as `http://127.0.0.1:1`."""
-        notice = unquote(self.request.cookies.get(NOTICE, ""))[:NOTICE_MOST]
+        notice = unquote(self.request.cookies.get(self.site.notice, ""))[:NOTICE_MOST]
         html = self.html(template, notice=notice, **facts)
         response = HTMLResponse(html, status, headers=headers(self.site, form_action))
         if notice:
-            response.delete_cookie(NOTICE, path="/", secure=self.site.secure, httponly=True, samesite="lax")
+            response.delete_cookie(self.site.notice, path="/", secure=self.site.secure, httponly=True, samesite="lax")
         return response
 
     def go(self, path: str, notice: str = "") -> Response:
@@ -137,8 +140,8 @@ class Visit:
         """The answer, after which the next page says `notice` once."""
         if notice:
             response.set_cookie(
-                NOTICE, quote(notice[:NOTICE_MOST]), max_age=60, path="/", secure=self.site.secure, httponly=True,
-                samesite="lax",
+                self.site.notice, quote(notice[:NOTICE_MOST]), max_age=60, path="/", secure=self.site.secure,
+                httponly=True, samesite="lax",
             )  # fmt: skip
         return response
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from keel.refusal import Refusal
 from rift.wire.docs import pages, render, searching
-from rift.wire.web.visit import NOTICE, Page, Visit
+from rift.wire.web.visit import Page, Visit
 
 
 async def index(visit: Visit) -> Response | Refusal:
@@ -48,7 +48,7 @@ async def search(visit: Visit) -> Response | Refusal:
 
 def _kept(visit: Visit, response: Response) -> Response:
     """The answer, or word that the browser has it already. What somebody was told once is not kept."""
-    if visit.request.cookies.get(NOTICE):
+    if visit.request.cookies.get(visit.site.notice):
         return response
     tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
     response.headers["ETag"] = tag
