@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from urllib.parse import urlencode
 
 from keel.db import forbid_in_transaction
@@ -17,6 +18,7 @@ class FakeSignOn:
         self.down = False
         self._codes: dict[str, tuple[str, Way]] = {}
         self._ways: dict[str, Way] = {}
+        self._numbers = count()
 
     async def start(self, way: Way) -> str:
         """The address to send the browser to."""
@@ -26,7 +28,7 @@ class FakeSignOn:
 
     def code(self, person: str, state: str) -> str:
         """A person (a key of `people`) signs in there, on the way that has this state: the code to come back with."""
-        code = f"code-{len(self._codes)}"
+        code = f"code-{next(self._numbers)}"
         self._codes[code] = (person, self._ways[state])
         return code
 
