@@ -14,6 +14,7 @@ from tests.wire.serving import served
 
 from keel.ending import end
 from keel.refusal import Refusal
+from keel.testing import eventually
 from keel.testing.plugin import FreshDatabase
 from rift import app, serving
 from rift.deps import Deps
@@ -61,11 +62,18 @@ async def whole_rift(database: FreshDatabase, data: Path) -> AsyncIterator[Whole
         place.append(where)
         working = asyncio.create_task(app.work(deps))
         try:
+            await eventually(lambda: _working(deps), within=60)  # a test may take tables away: not before it has begun
             yield Whole(f"{where}/mcp", await _someone(deps), deps, boxes, forge)
         finally:
             await end(working)
             for box in await boxes.inventory():
                 await boxes.destroy(box)
+
+
+async def _working(deps: Deps) -> bool:
+    """Whether the background work has done what it does at its beginning, and takes jobs."""
+    async with deps.db.tx() as tx:
+        return bool(await tx.run("SELECT FROM procrastinate_workers"))
 
 
 async def _someone(deps: Deps) -> str:
