@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -12,8 +13,9 @@ from urllib.parse import urlsplit
 import httpx2
 
 from keel.hosts import is_loopback
+from keel.sizes import KIB
 
-ANSWER_BYTES = 256 * 1024
+ANSWER_BYTES = 256 * KIB
 """The most of an answer that is read: a person with very many attributes is smaller."""
 
 
@@ -80,7 +82,7 @@ async def fetched(client: httpx2.AsyncClient, request: httpx2.Request, whom: str
             status = response.status_code
             if status >= 500 or 300 <= status < 400 or status in (401, 403, 408, 429):
                 return Reply(status, b"")
-            return Reply(status, await _bounded(response))
+            return Reply(status, await body_within(response, ANSWER_BYTES))
         finally:
             await response.aclose()
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
@@ -89,15 +91,25 @@ async def fetched(client: httpx2.AsyncClient, request: httpx2.Request, whom: str
         raise NoAnswer(f"no answer of {whom} ({type(error).__name__})") from None
 
 
-async def _bounded(response: httpx2.Response) -> bytes:
+async def body_within(response: httpx2.Response, most: int) -> bytes:
+    """The body of an answer that is being read, as it comes. Raises BadAnswer beyond `most` bytes, or compressed."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise BadAnswer("the answer is compressed, which was not asked for")
-    body = b""
+        raise BadAnswer("it answered compressed, unasked")
+    body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
-        if len(body) > ANSWER_BYTES:
-            raise BadAnswer(f"the answer is longer than {ANSWER_BYTES} bytes")
-    return body
+        if len(body) > most:
+            raise BadAnswer(f"it answered with more than {most // KIB} KiB")
+    return bytes(body)
+
+
+def fresh_seconds(response: httpx2.Response) -> float | None:
+    """For how long an answer's server says that it is fresh (Cache-Control, RFC 9111); None where it says nothing."""
+    control = response.headers.get("cache-control", "")
+    if re.search(r"\bno-(store|cache)\b", control, re.IGNORECASE):
+        return 0
+    found = re.search(r"\bmax-age=(\d{1,9})\b", control, re.IGNORECASE | re.ASCII)
+    return float(found[1]) if found else None
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,11 +12,13 @@ import httpx2
 
 from keel import jose
 from keel.db import forbid_in_transaction
+from keel.fetching import BadAnswer, body_within, fresh_seconds
 from keel.hosts import Resolve
+from keel.sizes import KIB
 from onbe.drivers.keys.address import Rules, Target, target
 from onbe.drivers.keys.protocol import KeysUnavailable
 
-BODY_BYTES = 256 * 1024
+BODY_BYTES = 256 * KIB
 SECONDS = 5.0
 """How long a fetch may take in all, from the name to the last byte."""
 
@@ -87,7 +88,7 @@ class Fetcher:
         )  # fmt: skip
         response = await self._client.send(request, stream=True)
         try:
-            return Fetched(_object(url.host, await _body(url.host, response)), _max_age(response))
+            return Fetched(_object(url.host, await _body(url.host, response)), fresh_seconds(response))
         finally:
             await response.aclose()
 
@@ -95,14 +96,10 @@ class Fetcher:
 async def _body(host: str, response: httpx2.Response) -> bytes:
     if response.status_code != 200:
         raise KeysUnavailable(f"{host}: it answered with the status {response.status_code}")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise KeysUnavailable(f"{host}: it answered compressed, unasked")
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise KeysUnavailable(f"{host}: it answered with more than {BODY_BYTES} bytes")
-    return bytes(body)
+    try:
+        return await body_within(response, BODY_BYTES)
+    except BadAnswer as error:
+        raise KeysUnavailable(f"{host}: {error}") from None
 
 
 def _object(host: str, body: bytes) -> Mapping[str, Any]:
@@ -110,11 +107,3 @@ def _object(host: str, body: bytes) -> Mapping[str, Any]:
     if document is None:
         raise KeysUnavailable(f"{host}: what it answered is no JSON object that is taken")
     return document
-
-
-def _max_age(response: httpx2.Response) -> float | None:
-    control = response.headers.get("cache-control", "")
-    if re.search(r"\bno-(store|cache)\b", control, re.IGNORECASE):
-        return 0
-    found = re.search(r"\bmax-age=(\d{1,9})\b", control, re.IGNORECASE | re.ASCII)
-    return float(found[1]) if found else None

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import re
 import ssl
 from collections.abc import Sequence
 
 import httpx2
 
 from keel.db import forbid_in_transaction
-from keel.fetching import BadAnswer, Reply
+from keel.fetching import BadAnswer, Reply, body_within, fresh_seconds
 from keel.hosts import Resolve, is_public, system_resolve
+from keel.sizes import KIB
 from rift.drivers.documents.protocol import Document, DocumentUnavailable
 
-BODY_BYTES = 64 * 1024
+BODY_BYTES = 64 * KIB
 SECONDS = 5.0
 """How long a fetch may take in all, from the name to the last byte."""
 ADDRESSES = 4
@@ -98,7 +98,7 @@ async def _from(client: httpx2.AsyncClient, url: httpx2.URL, host: str, address:
     )  # fmt: skip
     response = await client.send(request, stream=True)
     try:
-        return Document(Reply(response.status_code, await _body(response)).document(), _max_age(response))
+        return Document(Reply(response.status_code, await _body(response)).document(), fresh_seconds(response))
     except BadAnswer:
         raise DocumentUnavailable("what it answered is no JSON object") from None
     finally:
@@ -108,19 +108,7 @@ async def _from(client: httpx2.AsyncClient, url: httpx2.URL, host: str, address:
 async def _body(response: httpx2.Response) -> bytes:
     if response.status_code != 200:
         raise DocumentUnavailable(f"it answered with the status {response.status_code}")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise DocumentUnavailable("it answered compressed, unasked")
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise DocumentUnavailable(f"it answered with more than {BODY_BYTES // 1024} KiB")
-    return bytes(body)
-
-
-def _max_age(response: httpx2.Response) -> float | None:
-    control = response.headers.get("cache-control", "")
-    if re.search(r"\bno-(store|cache)\b", control, re.IGNORECASE):
-        return 0
-    found = re.search(r"\bmax-age=(\d{1,9})\b", control, re.IGNORECASE | re.ASCII)
-    return float(found[1]) if found else None
+    try:
+        return await body_within(response, BODY_BYTES)
+    except BadAnswer as error:
+        raise DocumentUnavailable(str(error)) from None
