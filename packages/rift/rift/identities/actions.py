@@ -124,7 +124,7 @@ async def _account(tx: Tx, deps: Deps, claim: Claim) -> User | Refusal:
         return user
     if user.disabled_at is not None:
         return people_refusals.disabled(user.email)
-    await store.hold_person(tx, user.id)
+    await people.hold_person(tx, user.id)
     theirs = [one for one in await store.of_user(tx, user.id) if one.issuer == claim.issuer]
     if any(one.subject != claim.subject for one in theirs):
         return refusals.sign_on_taken(user.email, _name(deps))

@@ -29,11 +29,6 @@ async def of_user(tx: Tx, user: str) -> list[Identity]:
     )
 
 
-async def hold_person(tx: Tx, user: str) -> None:
-    """Hold a person's row, so that of two identities at once that would be theirs one is."""
-    await tx.run("SELECT FROM users WHERE id = %(user)s FOR NO KEY UPDATE", {"user": user})
-
-
 async def insert(tx: Tx, issuer: str, subject: str, user: str, now: datetime) -> bool:
     """Link an identity with an account; False when it is linked already."""
     return bool(

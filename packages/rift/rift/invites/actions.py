@@ -25,7 +25,7 @@ from rift.invites.decide import (
     line_of,
     since_of,
 )
-from rift.invites.model import Invitation, Invited, Organization, Outcome, Waiting, Waitlist
+from rift.invites.model import Invitation, Invited, Outcome, Waiting, Waitlist
 from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people import refusals as people_refusals
@@ -33,15 +33,6 @@ from rift.people.decide import email_of
 from rift.people.model import OPERATOR, Caller, Membership, Role, User
 
 # Teams ------------------------------------------------------------
-
-
-async def org_view(tx: Tx, deps: Deps, caller: Caller, org: str) -> Organization | Refusal:
-    """One organization of the caller's, with its people, and to its admins its open invitations."""
-    place = await people.find_org(tx, caller, org)
-    if isinstance(place, Refusal):
-        return place
-    invited = await open_of_org(tx, deps, place.org) if place.admin else []
-    return Organization(place, tuple(await people.people_of(tx, place.org)), tuple(invited))
 
 
 async def open_of_org(tx: Tx, deps: Deps, org: str) -> list[Invitation]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from rift.people.model import Membership, Person, Role
+from rift.people.model import Role
 
 Outcome = Literal["accepted", "declined", "withdrawn"]
 """How an invitation ended; one that nobody answered in time is just not open any more."""
@@ -37,17 +37,6 @@ class Invited:
     invitation: Invitation
     renewed: bool
     """Whether this address was invited before: the invitation is good for longer now, with this role."""
-
-
-@dataclass(frozen=True, slots=True)
-class Organization:
-    """One organization as a member sees it."""
-
-    place: Membership
-    people: tuple[Person, ...]
-    """Admins first."""
-    invitations: tuple[Invitation, ...]
-    """The open ones, oldest first; none for a member who is no admin."""
 
 
 @dataclass(frozen=True, slots=True)

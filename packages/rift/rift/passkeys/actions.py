@@ -68,7 +68,7 @@ async def add(deps: Deps, act: Act, secret: str, said: object, name: str) -> Pas
             key = new_key(place, _challenge(secret), said)
         except NotTaken:
             return row.said(refusals.passkey_not_taken())
-        await store.hold_person(tx, act.caller.user)
+        await people.hold_person(tx, act.caller.user)
         known = await store.of_user(tx, act.caller.user)
         if len(known) >= PASSKEYS_MOST:
             return row.said(refusals.too_many_passkeys(len(known)))

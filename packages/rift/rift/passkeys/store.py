@@ -14,11 +14,6 @@ _PASSKEYS = """
 """
 
 
-async def hold_person(tx: Tx, user: str) -> None:
-    """Hold a person's row, so that what is counted of theirs is counted by one at a time."""
-    await tx.run("SELECT FROM users WHERE id = %(user)s FOR NO KEY UPDATE", {"user": user})
-
-
 async def insert(tx: Tx, passkey: Passkey) -> bool:
     """Add a passkey; False when it is there already, whoever's it is."""
     params = {

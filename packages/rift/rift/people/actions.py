@@ -201,6 +201,11 @@ async def hold_org(tx: Tx, org: str) -> None:
     await store.lock_org(tx, org)
 
 
+async def hold_person(tx: Tx, user: str) -> None:
+    """Hold a person (by id) until the transaction ends, so that what is counted of theirs is counted by one at once."""
+    await store.lock_user(tx, user)
+
+
 async def join(tx: Tx, deps: Deps, org: str, user: str, role: Role) -> bool:
     """Put somebody into an organization that is held; False when they are in it."""
     return await store.insert_member(tx, org, user, role, deps.clock.now())
@@ -270,7 +275,7 @@ async def disable(deps: Deps, act: Act | SystemAct, email: str) -> User | Refusa
         user = await _user_to_change(tx, act, email, f"on the People page, put {email.strip()} out")
         if isinstance(user, Refusal):
             return row.said(user)
-        if refused := decide_platform(await store.admins(tx), user):
+        if refused := decide_platform(await store.platform_admins(tx), user):
             return row.said(refused)
         out = await store.put_disabled(tx, user.id, deps.clock.now())
         await jobs.defer(tx, "tasks.close_put_out", once="tasks.close_put_out")
@@ -293,7 +298,7 @@ async def set_admin(deps: Deps, act: Act | SystemAct, email: str, admin: bool) -
         user = await _user_to_change(tx, act, email, f"make {email.strip()} a platform admin")
         if isinstance(user, Refusal):
             return row.said(user)
-        refused = None if admin else decide_platform(await store.admins(tx), user)
+        refused = None if admin else decide_platform(await store.platform_admins(tx), user)
         if refused is not None:
             return row.said(refused)
         return row.said(await store.put_admin(tx, user.id, admin) or refusals.no_such_user(email))

@@ -62,11 +62,6 @@ def team_of(text: str) -> str | None:
     return None if name.lower() == PERSONAL or "@" in name else name
 
 
-def role_of(text: str) -> Role | None:
-    """The role of this name, or None."""
-    return "member" if text == "member" else "admin" if text == "admin" else None
-
-
 def decide_role(team: str, people: Sequence[Person], email: str, role: Role | None) -> Person | Refusal:
     """The member whose role becomes `role` (None: who is to leave), unless the team would be left without an admin.
 

@@ -82,11 +82,6 @@ async def disabled(tx: Tx, user: str) -> bool:
     return bool(await tx.run("SELECT FROM users WHERE id = %(user)s AND disabled_at IS NOT NULL", {"user": user}))
 
 
-async def admins(tx: Tx) -> list[User]:
-    """The platform admins who are not put out, the first one first."""
-    return await tx.all(User, "SELECT * FROM users WHERE admin AND disabled_at IS NULL ORDER BY created_at, id")
-
-
 async def put_admin(tx: Tx, id: str, admin: bool) -> User | None:
     """Make somebody a platform admin, or one no longer."""
     return await tx.one(
@@ -133,6 +128,11 @@ async def teams(tx: Tx) -> list[Team]:
 async def lock_org(tx: Tx, org: str) -> None:
     """Hold an organization: nobody else changes its members or invites to it until this transaction ends."""
     await tx.run("SELECT FROM orgs WHERE id = %(org)s FOR NO KEY UPDATE", {"org": org})
+
+
+async def lock_user(tx: Tx, user: str) -> None:
+    """Hold a person's row until this transaction ends."""
+    await tx.run("SELECT FROM users WHERE id = %(user)s FOR NO KEY UPDATE", {"user": user})
 
 
 async def people(tx: Tx, org: str) -> list[Person]:
