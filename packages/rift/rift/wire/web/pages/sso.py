@@ -15,7 +15,7 @@ from rift.wire.web.visit import Page, Visit
 
 ACCOUNT = "/app/account"
 COMES_BACK = Rate(30, 60.0)
-"""So often may one source come back: each time is a record, also of who was never sent."""
+"""So often may one source come back: each time may ask the provider and write a record."""
 
 
 async def begin(visit: Visit) -> Response | Refusal:
