@@ -13,7 +13,6 @@ from rift.audit import Act, SystemAct, audited
 from rift.connections import decide, refusals, store
 from rift.connections.model import (
     CODE_FOR,
-    SCOPE,
     UNUSED_FOR,
     UNUSED_LEAST,
     UNUSED_MOST,
@@ -78,7 +77,7 @@ async def allow(deps: Deps, act: Act, asked: Asked) -> str:
     """The person said yes: a code for the client, good once and for a minute. Source: the consent page."""
     async with audited(deps, act) as (tx, _):
         code, now = CODE_PREFIX + deps.ids.token(), deps.clock.now()
-        await store.insert_code(tx, digest(code), asked, act.caller.user, SCOPE, now, now + CODE_FOR)
+        await store.insert_code(tx, digest(code), asked, act.caller.user, now, now + CODE_FOR)
         await store.client_used(tx, asked.client.id, now)
         return code
 
@@ -248,7 +247,7 @@ async def _issue(deps: Deps, tx: Tx, token: str, access: str, refresh: str) -> I
     now, tokens = deps.clock.now(), deps.settings.tokens
     salt = bytes.fromhex(deps.ids.hex(64))
     await store.insert_access(tx, digest(access), token, now, now + tokens.access_for)
-    await store.insert_refresh(tx, digest(refresh), token, salt, resource(deps), SCOPE, now, now + tokens.refresh_for)
+    await store.insert_refresh(tx, digest(refresh), token, salt, resource(deps), now, now + tokens.refresh_for)
     return Issued(access, refresh, int(tokens.access_for.total_seconds()))
 
 

@@ -72,18 +72,16 @@ async def forget_unused(tx: Tx, before: datetime) -> None:
     )
 
 
-async def insert_code(
-    tx: Tx, sha256: bytes, asked: Asked, user: str, scope: str, at: datetime, until: datetime
-) -> None:
+async def insert_code(tx: Tx, sha256: bytes, asked: Asked, user: str, at: datetime, until: datetime) -> None:
     """Add a code; it is known by its digest alone."""
     await tx.run(
         """
-        INSERT INTO codes (sha256, client, user_id, redirect_uri, challenge, resource, scope, created_at, expires_at)
-        VALUES (%(sha256)s, %(client)s, %(user)s, %(uri)s, %(challenge)s, %(resource)s, %(scope)s, %(at)s, %(until)s)
+        INSERT INTO codes (sha256, client, user_id, redirect_uri, challenge, resource, created_at, expires_at)
+        VALUES (%(sha256)s, %(client)s, %(user)s, %(uri)s, %(challenge)s, %(resource)s, %(at)s, %(until)s)
         """,
         {
             "sha256": sha256, "client": asked.client.id, "user": user, "uri": asked.redirect_uri,
-            "challenge": asked.challenge, "resource": asked.resource, "scope": scope, "at": at, "until": until,
+            "challenge": asked.challenge, "resource": asked.resource, "at": at, "until": until,
         },
     )  # fmt: skip
 
@@ -134,17 +132,16 @@ async def access_until(tx: Tx, sha256: bytes) -> datetime | None:
 
 
 async def insert_refresh(
-    tx: Tx, sha256: bytes, token: str, salt: bytes, resource: str, scope: str, at: datetime, until: datetime
+    tx: Tx, sha256: bytes, token: str, salt: bytes, resource: str, at: datetime, until: datetime
 ) -> None:
     """Add a refresh token."""
     await tx.run(
         """
-        INSERT INTO refresh_tokens (sha256, token, resource, scope, salt, created_at, expires_at)
-        VALUES (%(sha256)s, %(token)s, %(resource)s, %(scope)s, %(salt)s, %(at)s, %(until)s)
+        INSERT INTO refresh_tokens (sha256, token, resource, salt, created_at, expires_at)
+        VALUES (%(sha256)s, %(token)s, %(resource)s, %(salt)s, %(at)s, %(until)s)
         """,
         {
-            "sha256": sha256, "token": token, "salt": salt, "resource": resource, "scope": scope, "at": at,
-            "until": until,
+            "sha256": sha256, "token": token, "salt": salt, "resource": resource, "at": at, "until": until,
         },
     )  # fmt: skip
 

@@ -56,7 +56,6 @@ CREATE TABLE links (
     expires_at timestamptz NOT NULL,
     used_at timestamptz
 );
-CREATE INDEX links_email ON links (lower(email), created_at);
 
 -- How people sign in, and where they are signed in ------------------------------------------------------------------
 CREATE TABLE sessions (
@@ -128,7 +127,6 @@ CREATE TABLE codes (
     redirect_uri text NOT NULL,
     challenge text NOT NULL,
     resource text NOT NULL,
-    scope text NOT NULL,
     created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     used_at timestamptz,
@@ -150,7 +148,6 @@ CREATE TABLE refresh_tokens (
     sha256 bytea PRIMARY KEY,
     token text NOT NULL REFERENCES tokens,
     resource text NOT NULL,
-    scope text NOT NULL,
     salt bytea NOT NULL,
     created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
