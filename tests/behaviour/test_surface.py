@@ -7,6 +7,7 @@ import re
 from tests.behaviour.manifest import TOOLS_PAGE, sentences
 
 from rift.wire.mcp.tools import TOOLS
+from rift.wire.web.site import PAGES
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 ON_THE_PAGE = re.compile(r"^• (rift_\w+)", re.MULTILINE)
@@ -28,6 +29,19 @@ def test_a_tools_arguments_are_those_of_the_page_in_its_order() -> None:
             told = [f"{name}{'' if name in schema.get('required', ()) else '?'}" for name in schema["properties"]]
             wanted = re.sub(r"\[(\w+)\]", r"\1?", found[2])  # two spellings of what may be left out
             assert told == re.findall(r"[\w?]+", wanted), found[1]
+
+
+def test_what_people_decide_on_a_page_has_no_tool() -> None:
+    decided = {page.path for page in PAGES if page.post is not None and not page.open}
+    for path, words in (
+        ("/app/connections/{token}/revoke", "revoke|connection|token"),
+        ("/app/organizations/decline", "decline"),
+        ("/app/organizations/{org}/members/{user}/remove", "member|remove"),
+        ("/app/people/{person}/disable", "disable|enable"),
+        ("/app/feedback", "submit"),
+    ):
+        assert any(one.startswith(path) for one in decided), path
+        assert [name for name in BY_NAME if re.search(words, name)] == []
 
 
 def test_the_advice_to_agents_stands_in_the_descriptions() -> None:

@@ -78,7 +78,8 @@ async def test_the_page_shows_each_open_task_with_holder_boxes_and_what_runs(
     html = (await browser.get("/app/boxes")).text
     for part in (
         "fix the parser", lease.task.id, "held by mcp:Claude Code", id, "app-main-1", "running", "acme/app", "main at",
-        "cccccccccc", "make test", "bash, running", "bash, waiting to start", "in 30 minutes", "in 4 hours",
+        "cccccccccc", "make test", "bash, running", "bash, waiting to start", "Last activity",
+        "in 30 minutes", "in 4 hours",
     ):  # fmt: skip
         assert part in html, part
     assert lease.secret not in html
