@@ -52,6 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(tool, ...): programs this test needs, of TOOLS in tests/conftest.py")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test has the same name in every process, or those that share the work cannot."""
+    odd = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
+    if odd:
+        raise pytest.UsageError(f"tests named by where something lies in memory: {odd}")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test marked `needs("node")` runs where that program is, and says so where it is not."""
     for mark in item.iter_markers("needs"):

@@ -39,6 +39,13 @@ def test_no_file_grows_to_take_everything() -> None:
     assert long == {}
 
 
+def test_each_decision_has_a_number_of_its_own() -> None:
+    pages = sorted(path for path in (ROOT / "docs/adr").glob("*.md"))
+    assert [int(path.name[:4]) for path in pages] == list(range(len(pages)))
+    for path in pages[1:]:
+        assert path.read_text("utf-8").startswith(f"# {path.name[:4]}. "), path.name
+
+
 def test_the_name_of_a_test_is_a_sentence() -> None:
     short = [
         f"{source.place}:{function.lineno} {function.name}"
