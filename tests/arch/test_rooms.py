@@ -32,7 +32,7 @@ TIME_ROOMS = (
 PURE = {
     "__future__", "base64", "codecs", "collections", "dataclasses", "datetime", "difflib", "enum",
     "functools", "hashlib", "itertools", "json", "math",
-    "operator", "re", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
+    "operator", "re", "shlex", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
 PURE_OURS = (
     "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "keel.durations", "rift.names", "rift.times",

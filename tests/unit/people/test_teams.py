@@ -8,7 +8,7 @@ from contextvars import Context
 import pytest
 from tests.unit.people.house import act, caller, outcomes, user
 
-from keel.refusal import Refusal
+from keel.refusal import Call, Refusal
 from keel.testing import eventually
 from rift.audit import SystemAct
 from rift.deps import Deps
@@ -54,6 +54,11 @@ async def test_a_new_team_has_its_maker_as_admin_and_its_name_alone(deps: Deps) 
     assert await roles(deps, made.org) == {"ada": "admin"}
     for name in ("Acme Labs", "ACME LABS", "acme  labs"):
         assert code(await actions.new_team(deps, act(bob, "rift_org_new"), name)) == "team_exists"
+        again = await actions.new_team(deps, act(ada, "rift_org_new"), name)
+        assert isinstance(again, Refusal)
+        first = again.mends[0]
+        assert isinstance(first, Call), "who is in it asks nobody"
+        assert first.tool == "rift_repos"
     async with deps.db.tx() as tx:
         found = await actions.find_org(tx, ada, "acme labs")
         assert isinstance(await actions.find_org(tx, bob, "Acme Labs"), Refusal)

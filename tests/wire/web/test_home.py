@@ -12,7 +12,7 @@ from tests.wire.web.test_repositories_page import place, watch
 
 from keel.testing.plugin import FreshDatabase
 from rift.people import actions as people
-from rift.wire.web.site import ticked
+from rift.wire.web.site import linked, ticked
 
 
 async def test_a_stranger_reads_what_rift_is_and_where_to_sign_in(browser: Browser) -> None:
@@ -35,10 +35,10 @@ async def test_a_newcomer_is_led_through_what_is_missing_and_only_that(
     html = (await browser.get("/app")).text
     assert "Three steps to a first box" in html
     assert "No repository is in your organizations." in html
-    assert "<code>rift repo add OWNER/NAME URL_OR_PATH</code>" in html
+    assert "<code>rift repo add OWNER/NAME URL_OR_PATH --user ada@example.com</code>" in html
     assert ">done</span>" not in html
     await people.new_token(browser.deps, "ada@example.com", "Claude")
-    assert "connected, has not called yet" in (await browser.get("/app")).text
+    assert "a token is there, no call yet" in (await browser.get("/app")).text
     watch(database, place(database, person.id), "main")
     html = (await browser.get("/app")).text
     assert html.count(">done</span>") == 1
@@ -65,6 +65,19 @@ async def test_what_stands_in_the_way_is_told_though_another_ref_is_ready(
     html = (await browser.get("/app")).text.replace("&#34;", '"')
     assert "gone is watched, but there is no such branch" in html
     assert 'rift_unwatch {"repo": "acme/app", "ref": "gone"}' in html
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("/app shows what there is", '<a href="/app">/app</a> shows what there is'),
+        ("tick it on /app/feedback.", 'tick it on <a href="/app/feedback">/app/feedback</a>.'),
+        ("https://evil.example/app/x //app <a href=/apple>", "https://evil.example/app/x //app &lt;a href=/apple&gt;"),
+        ('/app/"onclick=x', '<a href="/app">/app</a>/&#34;onclick=x'),
+    ],
+)
+def test_a_path_of_ours_in_a_mend_is_a_link_and_nothing_else_is(text: str, html: str) -> None:
+    assert linked(text) == Markup(html)
 
 
 async def test_looking_at_the_first_page_writes_no_record(browser: Browser) -> None:

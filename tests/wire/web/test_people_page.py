@@ -146,7 +146,10 @@ async def test_somebody_is_let_in_by_a_letter_until_it_is_withdrawn(deps: Deps) 
     root = await admin(deps)
     assert (await root.submit("/app/people", email="new@example.com")).headers["location"] == "/app/people"
     shown = (await root.get("/app/people")).text
-    assert "new@example.com is invited: a letter with a link is on its way." in shown
+    assert (
+        "new@example.com is invited. No mail server is set, so the letter with the link waits on the Mailbox page"
+        in shown
+    )
     assert "Invited, without an account yet" in shown
     to = "/app/people/invitations/withdraw"
     assert (await root.submit("/app/people", to, email="new@example.com")).status_code == 303

@@ -203,6 +203,24 @@ async def test_the_cookie_of_a_session_is_kept_from_scripts_and_other_hosts(
     assert (await browser.get("/app/boxes")).status_code == 303
 
 
+async def test_a_form_that_comes_after_signing_out_is_told_to_have_done_nothing(browser: Browser) -> None:
+    await browser.sign_in("ada@example.org")
+    await browser.submit("/app/boxes", "/sign-out")
+    assert "You are signed out." in (await browser.get("/sign-in")).text
+    assert (await browser.post("/sign-out", {})).headers["location"] == "/sign-in"
+    assert "nothing was done" not in (await browser.get("/sign-in")).text
+    assert (await browser.post("/app/organizations", {"name": "Late"})).headers["location"] == "/sign-in"
+    assert "nothing was done" in (await browser.get("/sign-in")).text
+    assert "nothing was done" not in (await browser.get("/sign-in")).text, "once"
+
+
+async def test_a_link_that_is_over_tells_a_stranger_how_to_get_another(browser: Browser) -> None:
+    said = (await browser.get("/sign-in/link/riftl_nope")).text
+    assert "ask whoever runs this Rift: <code>rift user link EMAIL</code> prints another." in said
+    assert "yourself" not in said
+    assert "An empty field is not an email address." in (await browser.post("/sign-in", {"email": " "})).text
+
+
 async def test_nothing_secret_of_signing_in_is_in_the_ledger(browser: Browser) -> None:
     await user(browser.deps, "ada@example.org")
     secret = await mail.link_for(browser.deps, "ada@example.org")

@@ -29,5 +29,5 @@ async def _stand(tx: Tx, deps: Deps, caller: Caller) -> WhoAmI:
     invitations = await invites.invitations_of(tx, deps, caller.email)
     ready = decide_ready(orgs)
     branches = await repos.branches_of(tx, [view.repo.id for org in orgs for view in org.repos])
-    gaps = decide_gaps(orgs, branches, bool(ready), invitations)
+    gaps = decide_gaps(caller.email, orgs, branches, bool(ready), invitations)
     return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, tuple(invitations), orgs, gaps, ready)

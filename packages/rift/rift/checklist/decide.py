@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from keel.refusal import YOUR_HANDLE, Ask, Call
@@ -30,7 +31,11 @@ def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:
 
 
 def decide_gaps(
-    orgs: Sequence[OrgView], branches: dict[str, list[str]], ready: bool, invitations: Sequence[Invitation] = ()
+    email: str,
+    orgs: Sequence[OrgView],
+    branches: dict[str, list[str]],
+    ready: bool,
+    invitations: Sequence[Invitation] = (),
 ) -> tuple[Gap, ...]:
     """What stands between the person and a box, each with what closes it: first the invitations that wait for them.
 
@@ -39,7 +44,9 @@ def decide_gaps(
     """
     gaps = [Gap(f'An invitation to the team "{one.team}" waits for you.', accepting(one)) for one in invitations]
     if not any(org.repos for org in orgs):
-        add = "`rift repo add OWNER/NAME URL_OR_PATH` on the server"
+        team = next((org.org.name for org in orgs if not org.org.personal), None)
+        ours = f"; for a team, `--org {shlex.quote(team)}` in place of `--user`" if team else ""
+        add = f"`{adding(email)}` on the server{ours}"
         return (*gaps, Gap("No repository is in your organizations.", Ask(OPERATOR, add)))
     for org in orgs:
         for view in org.repos:
@@ -69,6 +76,16 @@ def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -
             text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.failure}"
             gaps.append(Gap(text, _by_admin(org, call)))
     return gaps
+
+
+def adding(email: str) -> str:
+    """The command that adds a repository of a person's own: without `--user` it would be the first admin's."""
+    return f"rift repo add OWNER/NAME URL_OR_PATH --user {shlex.quote(email)}"
+
+
+def adding_to(team: str) -> str:
+    """The command that adds a repository of a team's."""
+    return f"rift repo add OWNER/NAME URL_OR_PATH --org {shlex.quote(team)}"
 
 
 def accepting(one: Invitation) -> Call:

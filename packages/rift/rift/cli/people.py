@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rift.cli.place import DataOption, JsonOption, find, said, with_system
+
+if TYPE_CHECKING:
+    from keel.refusal import Refusal
+    from rift.deps import Deps
+    from rift.invites.model import Invited
 
 users = typer.Typer(help="The people of this Rift.", no_args_is_help=True)
 orgs = typer.Typer(help="The teams that people are in.", no_args_is_help=True)
@@ -157,13 +162,17 @@ def invite_account(
     Example: rift user invite grace@example.com
     """
     from rift.invites import actions
+    from rift.mail.actions import goes
     from rift.people.actions import operator
 
     told = {"user": email}
-    one = said(
-        with_system(data, lambda deps: actions.invite_account(deps, operator(deps, "rift user invite", told), email))
-    ).invitation
-    print(f"{one.email} may make an account until {one.expires_at:%Y-%m-%d}; the letter is on its way.")
+
+    async def invited(deps: Deps) -> tuple[Invited | Refusal, str]:
+        return await actions.invite_account(deps, operator(deps, "rift user invite", told), email), goes(deps)
+
+    done, letter = with_system(data, invited)
+    one = said(done).invitation
+    print(f"{one.email} may make an account until {one.expires_at:%Y-%m-%d}. {letter}")
 
 
 @orgs.command("ls")
@@ -202,17 +211,18 @@ def invite(
     Example: rift org invite acme grace@example.com --admin
     """
     from rift.invites import actions
+    from rift.mail.actions import goes
     from rift.people.actions import operator
 
     told = {"org": team, "user": email, "role": "admin" if admin else "member"}
-    done = with_system(
-        data,
-        lambda deps: actions.invite(
-            deps, operator(deps, "rift org invite", told), team, email, "admin" if admin else "member"
-        ),
-    )
+
+    async def invited(deps: Deps) -> tuple[Invited | Refusal, str]:
+        act = operator(deps, "rift org invite", told)
+        return await actions.invite(deps, act, team, email, "admin" if admin else "member"), goes(deps)
+
+    done, letter = with_system(data, invited)
     one = said(done).invitation
-    print(f"{one.email} may join {one.team} as {one.role} until {one.expires_at:%Y-%m-%d}; the letter is on its way.")
+    print(f"{one.email} may join {one.team} as {one.role} until {one.expires_at:%Y-%m-%d}. {letter}")
 
 
 @tokens.command("new")

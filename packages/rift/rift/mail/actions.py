@@ -54,6 +54,21 @@ async def post(tx: Tx, deps: Deps, kind: Kind, email: str, facts: Mapping[str, o
     await _want_sent(tx, letter.id)
 
 
+def sends(deps: Deps) -> bool:
+    """Whether letters go out; without a mail server they wait on the Mailbox page of the platform admin."""
+    return deps.settings.mail.host is not None
+
+
+def goes(deps: Deps) -> str:
+    """What becomes of a letter that was just written, for whoever had it written."""
+    if sends(deps):
+        return "A letter with a link is on its way."
+    return (
+        "No mail server is set, so the letter with the link waits on the Mailbox page, "
+        "where a platform admin opens it and hands the link on."
+    )
+
+
 async def recall(tx: Tx, invitation: str) -> int:
     """Take back the letters of an invitation that is over, as far as they are not sent: how many those were."""
     return await store.recall(tx, invitation)

@@ -167,7 +167,8 @@ async def new_team(deps: Deps, act: Act, name: str) -> Membership | Refusal:
             return row.said(refusals.bad_team_name(TEAM_MOST))
         place = Membership("org_" + deps.ids.short(12), kept, "admin")
         if not await store.insert_team(tx, place.org, kept, deps.clock.now()):
-            return row.said(refusals.team_exists(kept))
+            held = await find_org(tx, act.caller, kept)
+            return row.said(refusals.team_exists(kept, theirs=isinstance(held, Refusal)))
         await store.insert_member(tx, place.org, act.caller.user, place.role, deps.clock.now())
         row.org = place.org
         return row.said(place)

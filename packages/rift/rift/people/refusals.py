@@ -35,13 +35,18 @@ _NEEDS_ADMIN = kind("needs_admin", "Only an admin of {org} can do this, and you 
 def bad_email(email: str, mend: Mend | None = None) -> Refusal:
     """Not an address. `mend` is the same again with one; without it, the command of whoever runs the server."""
     add = Ask(OPERATOR, "`rift user add EMAIL` with an address such as ada@example.org")
-    return _BAD_EMAIL(mend or add, email=email)
+    return _BAD_EMAIL(mend or add, email=email or "An empty field")
 
 
 def user_exists(email: str) -> Refusal:
     """An account of this address was made before."""
     return _USER_EXISTS(
-        Ask(OPERATOR, f"`rift token new --user {email} --client NAME` makes a token for it"), email=email
+        Ask(
+            OPERATOR,
+            f"`rift user link {email}` prints a link that signs them in, as the sign-in page's letter does; "
+            f"`rift token new --user {email} --client NAME` makes a token",
+        ),
+        email=email,
     )
 
 
@@ -97,8 +102,12 @@ def bad_team_name(most: int) -> Refusal:
     return _TEAM_NAME(Call("rift_org_new", {"name": "<the team's name>"}), most=most)
 
 
-def team_exists(team: str) -> Refusal:
-    """Names are unique whatever their case. The team may be anybody's: nothing else is told of it."""
+def team_exists(team: str, theirs: bool = True) -> Refusal:
+    """Names are unique whatever their case. It may be `theirs`, anybody's: nothing else is told of it then."""
+    if not theirs:
+        return _TEAM_EXISTS(
+            Call("rift_repos", {"org": team}), Call("rift_org_new", {"name": "<another name>"}), team=team
+        )
     return _TEAM_EXISTS(
         Call("rift_org_new", {"name": "<another name>"}),
         Ask(f"an admin of {team}", Call("rift_org_invite", {"org": team, "email": "<your address>"}).text),

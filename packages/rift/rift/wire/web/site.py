@@ -78,6 +78,10 @@ PAGES: tuple[Page, ...] = (
     *waitlist.PAGES,
 )
 """Every page there is."""
+UNDONE = "You were not signed in any more, so nothing was done. Sign in, and do it again."
+"""What somebody reads whose form came after they were signed out."""
+OWN_PATH = re.compile(r"(?<![\w/.:<])/app(?:/[a-z-]+)*(?![\w-])")
+"""The path of a page, where a mend names one."""
 
 
 def web_site(deps: Deps, public: str) -> Site:
@@ -99,7 +103,7 @@ def templates() -> Environment:
         lstrip_blocks=True, finalize=straight,
     )  # fmt: skip
     made.filters |= {"age": age, "ahead": ahead, "rfc3339": rfc3339, "span": span, "mend": mend_text}
-    made.filters |= {"without_secrets": without_secrets, "ticked": ticked}
+    made.filters |= {"without_secrets": without_secrets, "ticked": ticked, "linked": linked}
     made.filters["took"] = took
     menu = Menu({page.path for page in PAGES})
     made.globals |= {"static": static, "menu": menu.of, "open_menu": menu.open}
@@ -126,6 +130,11 @@ def ticked(text: str) -> Markup:
     whole = len(parts) % 2 == 1  # a backtick without its other is one
     marked = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
     return Markup().join(marked) if whole else escape("`".join(parts))
+
+
+def linked(text: str) -> Markup:
+    """The same, with the paths of pages in it as links to them."""
+    return Markup(OWN_PATH.sub(r'<a href="\g<0>">\g<0></a>', str(ticked(text))))  # noqa: S704 - escaped before
 
 
 @cache
@@ -232,8 +241,11 @@ class Door:
 
     def _sign_in_first(self, request: Request) -> Response:
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        to = f"/sign-in?next={quote(back, safe='')}" if request.method == "GET" else "/sign-in"
-        return RedirectResponse(to, 303, headers=headers(self._site))
+        if request.method == "GET":
+            return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", 303, headers=headers(self._site))
+        said = "" if request.url.path == "/sign-out" else UNDONE  # signing out twice is done as well as once
+        to = RedirectResponse("/sign-in", 303, headers=headers(self._site))
+        return Visit(self._site, request, None).noticed(to, said)
 
     def _refused(self, visit: Visit, refusal: Refusal) -> Response:
         status, problem = refusal_problem(refusal)

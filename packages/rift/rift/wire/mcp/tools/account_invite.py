@@ -8,6 +8,7 @@ from typing import Any
 from keel.refusal import Call as CallMend
 from keel.refusal import Refusal
 from rift.invites import actions
+from rift.mail import actions as mail
 from rift.times import rfc3339
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import EMAIL, EXAMPLE_EMAIL
@@ -25,7 +26,7 @@ async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
     return Answer(
         lines(
             f"{what} {one.email} to make an account, until {rfc3339(one.expires_at)}.",
-            "They get a letter whose link makes the account and signs them in. They are off the waitlist.",
+            f"{mail.goes(call.deps)} The link makes the account and signs them in. They are off the waitlist.",
             next_line(CallMend("rift_waitlist")),
         )
     )

@@ -8,6 +8,7 @@ from typing import Any
 from keel.refusal import Call as CallMend
 from keel.refusal import Refusal
 from rift.invites import actions
+from rift.mail import actions as mail
 from rift.times import rfc3339
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import EMAIL, EXAMPLE_EMAIL, EXAMPLE_ORG, TEAM
@@ -26,7 +27,8 @@ async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
     return Answer(
         lines(
             f"{what} {one.email} to {quoted(one.team or '')} as {one.role}, until {rfc3339(one.expires_at)}.",
-            f"They get a letter; its link makes an account if they have none. Their agent accepts with: {accept.text}",
+            f"{mail.goes(call.deps)} The link makes an account if they have none.",
+            f"Their agent accepts with: {accept.text}",
             next_line(CallMend("rift_whoami")),
         )
     )

@@ -32,7 +32,7 @@ def render(found: Waitlist, limit: int) -> Answer:
     elif found.people:
         after = CallMend("rift_account_invite", {"email": found.people[0].email})
     count = len(found.people)
-    head = f"{count or 'no'} {'person' if count == 1 else 'people'} on the waitlist, oldest first"
+    head = f"{count} {'person' if count == 1 else 'people'} on the waitlist, oldest first" if count else "Nobody waits"
     if found.more_since is not None:
         head += ", and more after them"
     return Answer(

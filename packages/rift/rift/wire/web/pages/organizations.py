@@ -11,6 +11,7 @@ from rift.boxes import actions as boxes
 from rift.invites import actions as invites
 from rift.invites import refusals as invites_refusals
 from rift.invites.model import Invited
+from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people.decide import TEAM_MOST
 from rift.people.model import Membership, Person, Role
@@ -73,7 +74,7 @@ async def invite(visit: Visit) -> Response | Refusal:
     done = await invites.invite(visit.deps, act, place.name, email, role)
     if isinstance(done, Refusal):
         return done if done.code in NOT_THEIRS else await _one(visit, place, done)
-    return visit.go(f"/app/organizations/{place.org}", invited(done))
+    return visit.go(f"/app/organizations/{place.org}", invited(visit, done))
 
 
 async def withdraw(visit: Visit) -> Response | Refusal:
@@ -141,9 +142,9 @@ async def leave(visit: Visit) -> Response | Refusal:
     return visit.go("/app/organizations", f"You are no member of {place.name} any more.")
 
 
-def invited(done: Invited) -> str:
+def invited(visit: Visit, done: Invited) -> str:
     """What to say of an invitation that was made."""
-    return f"{done.invitation.email} is invited{' again' if done.renewed else ''}: a letter with a link is on its way."
+    return f"{done.invitation.email} is invited{' again' if done.renewed else ''}. {mail.goes(visit.deps)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ async def invite(visit: Visit) -> Response | Refusal:
     """Let somebody make an account."""
     email = visit.said("email")
     done = await invites.invite_account(visit.deps, visit.act("invite account", email=email), email)
-    return await _list(visit, done) if isinstance(done, Refusal) else visit.go("/app/people", invited(done))
+    return await _list(visit, done) if isinstance(done, Refusal) else visit.go("/app/people", invited(visit, done))
 
 
 async def withdraw(visit: Visit) -> Response | Refusal:

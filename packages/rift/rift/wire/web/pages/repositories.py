@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from keel.refusal import Call, Refusal
+from rift.checklist.decide import adding, adding_to
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
 from rift.limits import actions as limits
 from rift.limits.model import RepoLimits, spelled
@@ -61,6 +62,8 @@ class ShownOrg:
 
     org: Membership
     repos: tuple[ShownRepo, ...]
+    add: str
+    """The command that gives it one more."""
 
 
 async def repositories(visit: Visit) -> Response | Refusal:
@@ -68,7 +71,14 @@ async def repositories(visit: Visit) -> Response | Refusal:
     stand = await actions.look(visit.deps, visit.caller)
     ids = [view.repo.id for org in stand for view in org.repos]
     bounds = await limits.look(visit.deps, ids)
-    orgs = [ShownOrg(org.org, tuple(shown(view, bounds) for view in org.repos)) for org in stand]
+    orgs = [
+        ShownOrg(
+            one.org,
+            tuple(shown(view, bounds) for view in one.repos),
+            adding(visit.caller.email) if one.org.personal else adding_to(one.org.name),
+        )
+        for one in stand
+    ]
     return visit.render("repositories.html", orgs=orgs)
 
 

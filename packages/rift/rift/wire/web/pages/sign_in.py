@@ -59,7 +59,7 @@ def page(visit: Visit, status: int = 200, *, email: str = "", error: str = "") -
 
 def by_mail(visit: Visit) -> bool:
     """Whether letters go out; without a mail server they wait on the admin's Mailbox page."""
-    return visit.deps.settings.mail.host is not None
+    return mail.sends(visit.deps)
 
 
 def wanted(visit: Visit) -> str:

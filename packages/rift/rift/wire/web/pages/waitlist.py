@@ -11,6 +11,7 @@ from keel.refusal import Refusal
 from rift.invites import actions
 from rift.invites.decide import NAME_MOST, NOTE_MOST
 from rift.invites.model import Waitlist
+from rift.mail import actions as mail
 from rift.wire.refusals import refusal_problem
 from rift.wire.web.visit import Page, Visit
 
@@ -41,7 +42,7 @@ async def admit(visit: Visit) -> Response | Refusal:
     if isinstance(done, Refusal):
         return await _list(visit, done)
     back = f"/app/waitlist?since={quote(since)}" if since else "/app/waitlist"
-    return visit.go(back, f"{done.invitation.email} is admitted: a letter with a link to make the account goes out.")
+    return visit.go(back, f"{done.invitation.email} is admitted. {mail.goes(visit.deps)}")
 
 
 def _form(visit: Visit, refusal: Refusal | None = None) -> Response:
