@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from tests.browser.looking import Eye
 from tests.browser.site import Site, served
 from tests.wire.testers import installed
 
@@ -23,7 +25,7 @@ ARGUMENTS = (
 )  # fmt: skip
 AXE, AXE_VERSION = "axe-core", "4.14.1"
 PICTURES = "RIFT_TEST_PICTURES"
-"""In the environment: the folder that keeps the pictures of the pages; without it they go with the run."""
+"""In the environment: the folder for pictures of the pages; without it none are taken."""
 
 
 @pytest.fixture(scope="session")
@@ -48,19 +50,27 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
-    """The checker of accessibility, as the script that it is."""
+def eye() -> Eye:
+    """What looks at a page, with the checker of accessibility."""
     with ThreadPoolExecutor(1) as elsewhere:  # where no event loop runs
         home = elsewhere.submit(installed, AXE, AXE_VERSION).result()
-    return (home / "node_modules" / AXE / "axe.min.js").read_text(encoding="utf-8")
+    pictures = Path(os.environ[PICTURES]) if PICTURES in os.environ else None
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+    return Eye((home / "node_modules" / AXE / "axe.min.js").read_text(encoding="utf-8"), pictures)
 
 
-@pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pictures of the pages are kept."""
-    folder = Path(os.environ[PICTURES]) if PICTURES in os.environ else tmp_path_factory.mktemp("pictures")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+@pytest.fixture(scope="module")
+def signed_in(chromium: Browser, site: Site) -> Callable[[str], StorageState]:
+    """The cookies of somebody who signed in once, for all the contexts of a file's tests that are only to be theirs."""
+
+    @cache
+    def cookies(email: str) -> StorageState:
+        with chromium.new_context() as context:
+            Window(context, site).sign_in(email)
+            return context.storage_state()
+
+    return cookies
 
 
 class Window:

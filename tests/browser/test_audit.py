@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.browser.conftest import Window
+from tests.browser.looking import Eye
 from tests.browser.site import Site
-from tests.browser.test_every_page import THEMES, WIDTHS, _violations
 from tests.browser.world import ADA, MARKUP
 
 from keel.ledger.proof import parse
@@ -18,29 +17,19 @@ from rift.records import actions
 pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
 
 
-def test_a_record_is_good_at_every_width_in_both_themes(
-    chromium: Browser, site: Site, axe: str, pictures: Path
-) -> None:
-    for theme in THEMES:
-        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
-            window = Window(context, site)
-            window.sign_in(ADA)
-            window.open("/app/audit?tool=rift_bash&task=task_aaaa2222")
-            window.page.get_by_role("link", name=re.compile(r"record \d+$")).first.click()
-            for width in WIDTHS:
-                window.page.set_viewport_size({"width": width, "height": 800})
-                window.page.screenshot(path=pictures / f"record-{theme}-{width}.png", full_page=True)
-                beyond = window.page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
-                assert beyond <= 0, f"a record at {width} px is {beyond} px too wide"
-                assert _violations(window.page, axe) == [], f"a record at {width} px, {theme}"
-            expect(window.page.get_by_text(MARKUP[:30]).first).to_be_visible()
-            window.open("/app/audit?tool=rift_bash&task=task_aaaa2222")
-            assert _violations(window.page, axe) == []
-            wrong = window.page.goto(f"{site.url}/app/audit?since=soon&task=mine")
-            assert wrong is not None
-            assert wrong.status == 400
-            window.page.screenshot(path=pictures / f"audit-wrong-{theme}.png", full_page=True)
-            assert _violations(window.page, axe) == []
+def test_a_record_is_good_at_every_width_in_both_themes(chromium: Browser, site: Site, eye: Eye) -> None:
+    with chromium.new_context(reduced_motion="reduce") as context:
+        window = Window(context, site)
+        window.sign_in(ADA)
+        window.open("/app/audit?tool=rift_bash&task=task_aaaa2222")
+        window.page.get_by_role("link", name=re.compile(r"record \d+$")).first.click()
+        expect(window.page.get_by_text(MARKUP[:30]).first).to_be_visible()
+        eye.everywhere(window.page, "record")
+        eye.everywhere(window.open("/app/audit?tool=rift_bash&task=task_aaaa2222"), "audit-narrowed")
+        wrong = window.page.goto(f"{site.url}/app/audit?since=soon&task=mine")
+        assert wrong is not None
+        assert wrong.status == 400
+        eye.everywhere(window.page, "audit-wrong")
 
 
 def test_a_person_narrows_the_audit_opens_a_record_and_takes_its_proof(chromium: Browser, site: Site) -> None:

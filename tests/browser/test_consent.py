@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -21,8 +20,8 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import OAuthClientMetadata
 from playwright.sync_api import Browser, Route
 from tests.browser.conftest import Window
+from tests.browser.looking import Eye
 from tests.browser.site import Site
-from tests.browser.test_every_page import THEMES, WIDTHS, _violations
 from tests.browser.world import ADA, LONG, MARKUP, NEWCOMER
 from tests.wire.clients import text_of
 from tests.wire.oauth.desk import CHALLENGE
@@ -196,26 +195,16 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", [*PAGES, "connection"])
-def test_its_pages_are_good_at_every_width_in_both_themes(
-    chromium: Browser, site: Site, axe: str, pictures: Path, name: str
-) -> None:
-    for theme in THEMES:
-        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
-            window = Window(context, site)
-            window.sign_in(ADA)
-            if name == "connection":
-                href = (
-                    window.open("/app/connections").get_by_role("link", name="Disconnect").first.get_attribute("href")
-                )
-                path = str(href)
-            else:
-                client, uri, said = PAGES[name]
-                path = asking(site, client, uri, **said)
-            for width in WIDTHS:
-                window.page.set_viewport_size({"width": width, "height": 800})
-                window.page.goto(f"{site.url}{path}")
-                window.page.screenshot(path=pictures / f"{name}-{theme}-{width}.png", full_page=True)
-                beyond = window.page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
-                assert beyond <= 0, f"{name} at {width} px is {beyond} px too wide"
-                assert _violations(window.page, axe) == [], f"{name} at {width} px, {theme}"
-            assert [one for one in window.wrong if "status of 400" not in one] == []
+def test_its_pages_are_good_at_every_width_in_both_themes(chromium: Browser, site: Site, eye: Eye, name: str) -> None:
+    with chromium.new_context(reduced_motion="reduce") as context:
+        window = Window(context, site)
+        window.sign_in(ADA)
+        if name == "connection":
+            href = window.open("/app/connections").get_by_role("link", name="Disconnect").first.get_attribute("href")
+            path = str(href)
+        else:
+            client, uri, said = PAGES[name]
+            path = asking(site, client, uri, **said)
+        window.page.goto(f"{site.url}{path}")
+        eye.everywhere(window.page, name)
+        assert [one for one in window.wrong if "status of 400" not in one] == []

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser
 from tests.browser.conftest import Window
+from tests.browser.looking import WIDTHS, Eye, fits
 from tests.browser.site import Site
-from tests.browser.test_every_page import THEMES, WIDTHS, _violations
 from tests.browser.world import ADA
 
 from rift.wire.docs import pages
 
 pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
 
-LOOKED_AT = ("tasks", "tools", "nix-guide", "onbe-settings")
+LOOKED_AT = ("onboarding", "tasks", "nix-guide", "onbe-settings")
 """Those that have something of each kind; the others are opened at the narrowest and the widest alone."""
 
 
-def test_each_page_of_the_docs_is_good_at_every_width(chromium: Browser, site: Site, axe: str, pictures: Path) -> None:
-    for theme in THEMES:
-        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
-            window = Window(context, site)
-            for page in pages.listed():
-                if page.name not in LOOKED_AT and theme == "dark":
-                    continue
-                for width in WIDTHS if page.name in LOOKED_AT else (WIDTHS[0], WIDTHS[-1]):
-                    window.page.set_viewport_size({"width": width, "height": 800})
-                    shown = window.open(f"/docs/{page.name}")
-                    if page.name in LOOKED_AT:
-                        shown.screenshot(path=pictures / f"docs-{page.name}-{theme}-{width}.png")
-                        assert _violations(shown, axe) == [], (page.name, width, theme)
-                    beyond = shown.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
-                    assert beyond <= 0, f"{page.name} at {width} px is {beyond} px too wide"
-            assert window.wrong == []
+def test_each_page_of_the_docs_is_good_at_every_width(chromium: Browser, site: Site, eye: Eye) -> None:
+    with chromium.new_context(reduced_motion="reduce") as context:
+        window = Window(context, site)
+        for page in pages.listed():
+            shown = window.open(f"/docs/{page.name}")
+            if page.name in LOOKED_AT:
+                eye.everywhere(shown, f"docs-{page.name}")
+                continue
+            for width in (WIDTHS[0], WIDTHS[-1]):
+                shown.set_viewport_size({"width": width, "height": 800})
+                fits(shown, f"{page.name} at {width} px")
+        assert window.wrong == []
 
 
 def test_the_docs_are_searched_and_read_by_keyboard_without_scripts(chromium: Browser, site: Site) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, StorageState
 from tests.browser.conftest import Window
+from tests.browser.looking import Eye
 from tests.browser.site import Site
 from tests.browser.world import ADA, NEWCOMER
 
@@ -17,8 +16,7 @@ from rift.wire.web.site import PAGES
 
 pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
 
-WIDTHS = (360, 768, 1440)
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SignedIn = Callable[[str], StorageState]
 ELSEWHERE: dict[str, str] = {
     "/oauth2/authorize": "a client opens it with a question: test_consent",
     "/app/connections/{token}/revoke": "test_consent opens one of its person's",
@@ -42,6 +40,11 @@ def paths() -> list[str]:
     return [page.path for page in PAGES if page.get is not None and page.path not in ELSEWHERE and "{" not in page.path]
 
 
+def is_adas(path: str) -> bool:
+    """Whether a page is looked at as Ada's and not as a stranger's."""
+    return path.startswith("/app") or not next(page for page in PAGES if page.path == path).open
+
+
 def test_every_page_is_looked_at_here_or_said_where() -> None:
     known = {page.path for page in PAGES if page.get is not None}
     assert {path for path in known if "{" in path} <= set(ELSEWHERE), "say in ELSEWHERE which test opens it"
@@ -51,36 +54,24 @@ def test_every_page_is_looked_at_here_or_said_where() -> None:
 @pytest.mark.parametrize("who", [ADA, NEWCOMER, None], ids=["full", "empty", "nobody"])
 @pytest.mark.parametrize("path", paths())
 def test_a_page_is_good_at_every_width_in_both_themes(
-    chromium: Browser, site: Site, axe: str, pictures: Path, path: str, who: str | None
+    chromium: Browser, site: Site, eye: Eye, signed_in: SignedIn, path: str, who: str | None
 ) -> None:
     page = next(page for page in PAGES if page.path == path)
     if (who is None and not page.open) or (who == NEWCOMER and page.admin):
         return
-    for theme in THEMES:
-        with chromium.new_context(color_scheme=theme, reduced_motion="reduce") as context:
-            window = Window(context, site)
-            if who is not None:
-                window.sign_in(who)
-            for width in WIDTHS:
-                window.page.set_viewport_size({"width": width, "height": 800})
-                shown = window.open(path)
-                name = f"{re.sub(r'[^a-z0-9]+', '-', path.strip('/')) or 'home'}-{_who(who)}-{theme}-{width}.png"
-                shown.screenshot(path=pictures / name, full_page=True)
-                beyond = shown.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
-                assert beyond <= 0, f"{path} at {width} px is {beyond} px too wide"
-                assert _violations(shown, axe) == [], f"{path} at {width} px, {theme}"
-            assert window.wrong == []
+    with chromium.new_context(reduced_motion="reduce", storage_state=signed_in(who) if who else None) as context:
+        window = Window(context, site)
+        eye.everywhere(window.open(path), f"{re.sub(r'[^a-z0-9]+', '-', path.strip('/')) or 'home'}-{_who(who)}")
+        assert window.wrong == []
 
 
 @pytest.mark.parametrize("path", paths())
-def test_a_page_says_the_same_without_scripts(chromium: Browser, site: Site, path: str) -> None:
-    page = next(page for page in PAGES if page.path == path)
+def test_a_page_says_the_same_without_scripts(chromium: Browser, site: Site, signed_in: SignedIn, path: str) -> None:
+    state = signed_in(ADA) if is_adas(path) else None
     told = []
     for scripts in (True, False):
-        with chromium.new_context(java_script_enabled=scripts) as context:
+        with chromium.new_context(java_script_enabled=scripts, storage_state=state) as context:
             window = Window(context, site)
-            if not page.open or path.startswith("/app"):
-                window.sign_in(ADA)
             shown = window.open(path)
             told.append(set(shown.locator("main").locator("h1, h2, h3, th, label, button").all_inner_texts()))
             assert window.wrong == []
@@ -89,12 +80,10 @@ def test_a_page_says_the_same_without_scripts(chromium: Browser, site: Site, pat
 
 
 @pytest.mark.parametrize("path", paths())
-def test_a_page_can_be_walked_by_the_keyboard(chromium: Browser, site: Site, path: str) -> None:
-    page = next(page for page in PAGES if page.path == path)
-    with chromium.new_context(viewport={"width": 1440, "height": 900}) as context:
+def test_a_page_can_be_walked_by_the_keyboard(chromium: Browser, site: Site, signed_in: SignedIn, path: str) -> None:
+    state = signed_in(ADA) if is_adas(path) else None
+    with chromium.new_context(viewport={"width": 1440, "height": 900}, storage_state=state) as context:
         window = Window(context, site)
-        if not page.open or path.startswith("/app"):
-            window.sign_in(ADA)
         shown = window.open(path)
         wanted = shown.evaluate(f"{REACHABLE}.length")
         met: set[int] = set()
@@ -123,13 +112,3 @@ OUTER = "document.activeElement.outerHTML.slice(0, 200)"
 
 def _who(who: str | None) -> str:
     return {ADA: "full", NEWCOMER: "empty"}.get(who or "", "nobody")
-
-
-def _violations(page: Any, axe: str) -> list[str]:
-    """What the checker finds, each with the place."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(f"{axe}; 0")
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(done => done.violations)")
-    return [
-        f"{one['id']}: {one['help']} at {json.dumps([node['target'] for node in one['nodes']])[:600]}" for one in found
-    ]
