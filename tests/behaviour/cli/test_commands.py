@@ -36,7 +36,8 @@ def test_up_says_in_under_a_screen_where_it_is_the_token_how_to_connect_and_what
     said = "\n".join(up.said)
     assert len(up.said) < 24
     assert f"Rift is up at http://127.0.0.1:{up.port}" in said
-    assert f'http://127.0.0.1:{up.port}/mcp --header "Authorization: Bearer {up.token}"' in said
+    assert f"claude mcp add --transport http rift http://127.0.0.1:{up.port}/mcp\n" in said
+    assert f'--header "Authorization: Bearer {up.token}"' in said
     assert said.count(up.token) == 2
     assert said.count(f"http://127.0.0.1:{up.port}/sign-in/link/riftl_") == 1
     assert "rift user link admin@localhost.localdomain" in said

@@ -154,3 +154,21 @@ def test_a_list_that_costs_too_much_is_refused() -> None:
 
 def test_the_list_leaves_room_for_the_tools_that_come_later() -> None:
     assert list_tokens(Registry(TOOLS).wire) < 5700
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("rift_org_new", ["name"]), ("rift_org_invite", ["org", "email"]), ("rift_org_accept", ["org"]),
+        ("rift_account_invite", ["email"]),
+    ],
+)  # fmt: skip
+def test_a_call_that_reaches_people_names_nobody_whom_the_caller_did_not_name(tool: str, words: list[str]) -> None:
+    """A refusal shows the example's values for what is missing, and a model may send them as they stand."""
+    (found,) = (one for one in TOOLS if one.name == tool)
+    assert all(str(found.example[word]).startswith("<") for word in words), found.example
+
+
+def test_the_example_of_feedback_is_no_feedback() -> None:
+    (found,) = (one for one in TOOLS if one.name == "rift_feedback")
+    assert all(item["text"].startswith("<") for item in found.example["items"])

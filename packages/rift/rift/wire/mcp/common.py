@@ -48,7 +48,7 @@ WHOLE = {"anthropic/maxResultSizeChars": 150_000}
 """Says that 64 KiB of output is meant to be read: without it a common client moves a long answer to a file."""
 
 EXAMPLE_VM = "app-main-1"
-EXAMPLE_ORG = "acme"
-EXAMPLE_EMAIL = "grace@example.org"
+EXAMPLE_ORG = "<the team's name>"
+EXAMPLE_EMAIL = "<their address>"
 EXAMPLE_REPO = "acme/app"
 EXAMPLE_REF = "main"

@@ -52,5 +52,5 @@ TOOL = Tool(
     ),
     input_schema=schemas.arguments(required={"items": schemas.array(ITEM, low=1, high=ITEMS_MOST)}),
     run=run,
-    example={"items": [{"text": "rift_vm_new took 40 s where the pool had a warm VM.", "category": "bug"}]},
+    example={"items": [{"text": "<what happened, and what was expected>", "category": "bug"}]},
 )
