@@ -13,6 +13,13 @@ WIDTHS = (360, 768, 1440)
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 BEYOND = "document.scrollingElement.scrollWidth - window.innerWidth"
 
+SETTLED = """(async () => {
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+    const ending = document.getAnimations().filter(one => one.effect.getComputedTiming().endTime < Infinity);
+    await Promise.allSettled(ending.map(one => one.finished));
+})()"""
+"""A page that was just resized or changes its colors is drawn, and what moves has come to rest."""
+
 
 @dataclass(frozen=True)
 class Eye:
@@ -36,7 +43,9 @@ class Eye:
         if self.pictures is not None:
             page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
         fits(page, name)
-        assert self._violations(page) == [], name
+        page.evaluate(SETTLED)
+        found = self._violations(page)
+        assert found == [], f"{name}: {found}"
 
     def _violations(self, page: Page) -> list[str]:
         """What the checker finds, each with the place."""
