@@ -136,6 +136,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "no_invitation": lambda: invites.no_invitation("acme", (INVITATION,)),
     "not_invited": lambda: invites.not_invited("inv_4m2k7qpx9tzr", "acme"),
     "invitation_over": invites.over,
+    "invitation_sign_in": lambda: invites.sign_in("ada@example.com"),
     "invitation_limit": lambda: invites.too_many("acme", 200),
     "invited_enough": lambda: invites.enough(200),
     "bad_since": lambda: invites.bad_since("yesterday"),

@@ -65,6 +65,10 @@ ELSEWHERE = {
         "tests/unit/invites/test_actions.py",
         "test_one_person_invites_so_often_in_a_day_from_however_many_teams",
     ),
+    "invitation_sign_in": (
+        "tests/unit/invites/test_actions.py",
+        "test_an_invitations_link_signs_in_nobody_who_has_an_account_and_their_letter_holds_none",
+    ),
     "invitation_limit": ("tests/unit/invites/test_actions.py", "test_a_teams_open_invitations_are_bounded"),
     "disabled": (DOOR, "test_who_was_put_out_has_no_page_and_no_link"),
     "link_over": (DOOR, "test_a_link_that_is_too_old_signs_nobody_in"),

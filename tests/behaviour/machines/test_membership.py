@@ -187,12 +187,14 @@ class Teams(RuleBasedStateMachine):
         elif whom in self.out:
             assert isinstance(said, Refusal)
             assert said.code == "disabled"
+        elif whom in self.people:
+            assert isinstance(said, Refusal)
+            assert said.code == "invitation_sign_in"
         else:
             assert isinstance(said, SignedIn)
             del self.open[whom]
             self.members[whom] = one.role
-            if whom not in self.people:
-                self.people[whom] = self.bench.run(caller(self.place.deps, self.email(whom)))
+            self.people[whom] = self.bench.run(caller(self.place.deps, self.email(whom)))
 
     async def follow(self, email: str, id: str) -> SignedIn | Refusal:
         deps = self.place.deps

@@ -150,23 +150,24 @@ async def to_accounts(tx: Tx, deps: Deps) -> list[Invitation]:
 async def take_up(tx: Tx, deps: Deps, email: str, invitation: str) -> User | Refusal:
     """Somebody has opened the link in an invitation's letter: they have an account then, and are in its team.
 
-    Refused when the invitation is not open any more, or not of this address: then nothing is made.
+    Refused when the invitation is not open any more, or not of this address, and to who has an account already, who
+    signs in and accepts it: then nothing is made, and the invitation stays as it is.
     """
     await store.lock_address(tx, email)
     one = await store.find(tx, invitation, deps.clock.now())
     if one is None or one.email.lower() != email.lower():
         return refusals.over()
     known = await people.find(tx, email)
-    if known is not None and known.disabled_at is not None:
-        return people_refusals.disabled(known.email)
+    if known is not None:
+        return refusals.sign_in(known.email) if known.disabled_at is None else people_refusals.disabled(known.email)
     if one.org is not None:
         await people.hold_org(tx, one.org)
     if not await _end(tx, deps, one, "accepted"):
         return refusals.over()
-    user = known or await _account(tx, deps, one.email)
+    user = await _account(tx, deps, one.email)
     if one.org is not None:
         await people.join(tx, deps, one.org, user.id, one.role)
-    told = {"invitation": one.id, "team": one.team, "role": one.role, "account": "known" if known else "made"}
+    told = {"invitation": one.id, "team": one.team, "role": one.role, "account": "made"}
     await note(
         tx, deps, "invitation accepted", task=None, box=None, actor=user.id, via="web", arguments=told, org=one.org
     )

@@ -14,6 +14,9 @@ _NOT_INVITED = kind("not_invited", "{team} has no open invitation {invitation}."
 _INVITATION_OVER = kind(
     "invitation_over", "This invitation is not open any more: it was accepted, declined or withdrawn, or it ran out."
 )
+_INVITATION_SIGN_IN = kind(
+    "invitation_sign_in", "{email} has an account already, and an invitation's link signs in nobody who has one."
+)
 _INVITATION_LIMIT = kind("invitation_limit", "{team} has {most} open invitations, which is the most at once.")
 _INVITED_ENOUGH = kind(
     "invited_enough", "You have invited {most} times within a day, which is the most: each is a letter to somebody."
@@ -47,6 +50,11 @@ def over() -> Refusal:
         Ask("who invited you", "another invitation"),
         Ask("yourself", "the sign-in page sends you a link, if you have an account"),
     )
+
+
+def sign_in(email: str) -> Refusal:
+    """An invitation's link is good for weeks: who has an account shows that it is theirs as at any other time."""
+    return _INVITATION_SIGN_IN(Ask("yourself", "sign in, and accept it on the Organizations page"), email=email)
 
 
 def too_many(team: str, most: int) -> Refusal:

@@ -80,6 +80,8 @@ def beginning(name: str) -> str:
 
 
 def _once(place: _Place) -> str:
+    if not place.good_for:
+        return "You have an account: sign in, and accept it there."
     return f"The link works once, and for {length(place.good_for)} from when this letter was sent."
 
 
@@ -106,7 +108,8 @@ def _team_invitation(facts: Mapping[str, object], place: _Place) -> _Says:
         f"{inviter} invites you to the team {team} on Rift",
         (
             f"{inviter} invites you to the team “{team}” on Rift at {place.public}, as {role}.",
-            "Rift gives coding agents disposable boxes to work in. If you have no account yet, the link makes one.",
+            "Rift gives coding agents disposable boxes to work in."
+            + (" You have no account yet: the link makes one." if place.good_for else ""),
         ),
         "See the invitation",
         place.link,

@@ -225,8 +225,11 @@ async def _write(tx: Tx, deps: Deps, letter: Letter) -> letters.Text | str:
         user = await people.find(tx, letter.email)
         if user is None or user.disabled_at is not None:
             return NOBODY
-    if letter.with_link:
-        invitation = letter.facts.get("invitation")
+    invitation = letter.facts.get("invitation")
+    if invitation is not None and await people.find(tx, letter.email) is not None:
+        # A link that is good for weeks is for who has no account yet: it would be the key to this one.
+        link, good_for = f"{settings.server.address}/app/organizations", timedelta(0)
+    elif letter.with_link:
         good_for = settings.sign_in.link_for if invitation is None else settings.sign_in.invitation_for
         secret = await mint(
             tx, deps, letter.email, good_for=good_for, invitation=None if invitation is None else str(invitation),
