@@ -221,7 +221,7 @@ async def test_names_that_callers_choose_add_no_series_and_break_no_line(
     async def all_there() -> bool:
         return len(await numbers(http, "rift_pool_wanted")) == 101
 
-    await eventually(all_there, within=5, every=0.2)
+    await eventually(all_there, within=30, every=0.2)
     wanted = await numbers(http, "rift_pool_wanted")
     assert sum(wanted.values()) == 121
     assert wanted[frozenset({"(others)"})] == 21
