@@ -11,6 +11,8 @@ from tests.browser.site import Site
 from tests.browser.world import GRACE, NEWCOMER
 from tests.unit.people.house import act, caller
 
+from keel.refusal import Refusal
+from rift.boxes import actions as boxes
 from rift.deps import Deps
 from rift.tasks import actions as tasks
 from rift.tasks.model import Lease
@@ -38,6 +40,18 @@ def closed(site: Site, lease: Lease, email: str = GRACE) -> None:
         return await tasks.release(deps, act(await caller(deps, email)), lease.handle)
 
     site.do(run)
+
+
+def put_away(site: Site, lease: Lease, email: str = GRACE) -> None:
+    """The task is closed by its agent."""
+
+    async def told(_: str) -> None:
+        """Nobody waits."""
+
+    async def run(deps: Deps) -> object:
+        return await boxes.close_task(deps, act(await caller(deps, email)), lease.handle, told)
+
+    assert not isinstance(site.do(run), Refusal)
 
 
 def looking(window: Window, email: str = GRACE) -> Page:
@@ -68,6 +82,21 @@ def test_a_task_shows_without_a_reload_and_what_is_at_hand_stays(chromium: Brows
         assert page.evaluate("scrollY") == 40
         assert page.evaluate("document.body.dataset.mark") == "the same page"
         closed(site, second)
+        assert window.wrong == []
+
+
+def test_the_focus_stays_where_it_is_when_a_task_above_it_goes(chromium: Browser, site: Site) -> None:
+    with chromium.new_context(viewport={"width": 900, "height": 500}) as context:
+        above, mine = opened(site, "goes away"), opened(site, "stays here")
+        window = Window(context, site)
+        page = looking(window)
+        card = page.locator(f"#{mine.task.id}")
+        card.get_by_text("Hand it on, or put it away").click()
+        card.get_by_role("button", name="Copy").focus()
+        put_away(site, above)
+        expect(page.locator(f"#{above.task.id}")).to_have_count(0)
+        assert page.evaluate("document.activeElement.closest('section').id") == mine.task.id
+        put_away(site, mine)
         assert window.wrong == []
 
 

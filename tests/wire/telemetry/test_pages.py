@@ -208,8 +208,8 @@ async def test_names_that_callers_choose_add_no_series_and_break_no_line(
     for n in range(30):
         await raw.call(f"rift_{n}")
         await raw.call("rift_task_attach", {"task": f"task_{n}{HOSTILE}"})
-        await http.request(f"METHOD{n}", f"/{n}/metrics?secret={n}")
-        await http.get(f"/{n}/metrics?secret={n}")
+        await http.request(f"METHOD{n}", f"/{n}/metrics?hostile={n}")
+        await http.get(f"/{n}/metrics?hostile={n}")
         await http.post(f"/agent/v1/b-{n}/{n}/work")
     await as_owner(
         database,
@@ -229,7 +229,7 @@ async def test_names_that_callers_choose_add_no_series_and_break_no_line(
     text = (await http.get("/metrics")).text
     assert not [line for line in text.splitlines() if line.startswith("rift_fake")]
     assert any("other" in labels for labels in await numbers(http, "rift_http_requests_total"))
-    for sample in ("rift_29", "METHOD", "secret", "b-29", "/29"):
+    for sample in ("rift_29", "METHOD", "hostile", "b-29", "/29"):
         assert sample not in text
     added = text.count("\n") - before
     assert 0 < added < 1000, added  # of 121 pools two hundred and a few; the rest is the first call of each kind

@@ -98,12 +98,21 @@ function show(part, html) {
 
 // Make the children of `here` those of `there`: elements with the same id, else of the same kind in the same place, stay.
 function blend(here, there) {
+  const named = new Set([...there.children].map((one) => one.id));
+  for (const one of [...here.children]) {
+    if (one.id && !named.has(one.id)) one.remove(); // first: what moves up in its place would lose the focus
+  }
   let at = here.firstChild;
   for (const wanted of [...there.childNodes]) {
     const same = stays(here, at, wanted);
     if (!same) {
       here.insertBefore(document.importNode(wanted, true), at);
       continue;
+    }
+    while (same !== at && at && !at.id) {
+      const gone = at; // what has no name makes room: to move what is at hand would take the focus from it
+      at = at.nextSibling;
+      gone.remove();
     }
     if (same === at) at = at.nextSibling;
     else here.insertBefore(same, at);
