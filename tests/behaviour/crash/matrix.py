@@ -77,7 +77,8 @@ async def record(plant: Plant, times: int = 3) -> Recording:
             runs.append({name: phase for name, phase in cell.recorded().items() if phase in PHASES})
     phases: dict[str, str] = {}
     for run in runs:
-        phases |= {name: phase for name, phase in run.items() if name not in phases}
+        # What comes once, by a clock, is waited for from where it was met earliest: later it may be over.
+        phases |= {name: min(phase, phases.get(name, phase), key=PHASES.index) for name, phase in run.items()}
     return Recording(phases, frozenset(set.intersection(*map(set, runs))))
 
 
