@@ -45,12 +45,13 @@ NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py",
 
 CONCRETE_DRIVERS = (
     "rift.drivers.boxes.*", "rift.drivers.documents.*", "rift.drivers.forge.*", "rift.drivers.post.*",
-    "rift.drivers.signon.*",
+    "rift.drivers.signon.*", "rift.drivers.github.*", "rift.drivers.nix.*",
     "onbe.drivers.*.*",
 )  # fmt: skip
 PROTOCOLS = (
     "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.documents.protocol",
     "rift.drivers.forge.protocol", "rift.drivers.post.protocol", "rift.drivers.signon.protocol",
+    "rift.drivers.github.protocol", "rift.drivers.nix.protocol",
     "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
     "onbe.drivers.sink.protocol",
     "onbe.drivers.sponsors.protocol",

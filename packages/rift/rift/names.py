@@ -30,6 +30,11 @@ CEREMONY_FOR = timedelta(minutes=5)
 CODE_PREFIX = "riftc_"
 """What an authorization code begins with: a client exchanges it for tokens."""
 
+VERBS = ("fetch", "push", "pr-open", "pr-comment", "pr-status", "issue-read", "ci-status")
+"""What a box's `verbs` lists, each a command there (design: Inside a box)."""
+DOOR_PORT = 3127
+"""Where a jail finds its agent's door, on its own loopback: git's and the verbs' way to the control plane."""
+
 TOUCH_EVERY = timedelta(minutes=1)
 """The activity clock moves at most this often (contract: Tasks, The clocks)."""
 

@@ -30,6 +30,8 @@ __all__ = [
     "BoxSettings",
     "CommandSettings",
     "DatabaseSettings",
+    "EnvironmentSettings",
+    "GitHubSettings",
     "LogSettings",
     "MailSettings",
     "OnbeSettings",
@@ -238,6 +240,64 @@ class RepoSettings(Section):
     )
 
 
+def _forge_url(value: str) -> str:
+    should = "an address like https://github.example.com, https unless it is this machine, without a path"
+    try:
+        return _public_url(value)
+    except ValueError:
+        raise ValueError(should) from None
+
+
+class GitHubSettings(Section):
+    url: Annotated[str, AfterValidator(_forge_url)] = Field(
+        default="https://github.com", description="Where GitHub is; the base address of a GitHub Enterprise Server."
+    )
+    app_id: int | None = Field(
+        default=None, ge=1, description="The App's id; without it, the App that `rift github app-manifest` made."
+    )
+    app_slug: str | None = Field(default=None, min_length=1, description="The App's name in addresses.")
+    client_id: str | None = Field(default=None, min_length=1, description="The App's client id.")
+    client_secret: str | None = Field(default=None, min_length=1, repr=False, description="The App's client secret.")
+    private_key: str | None = Field(
+        default=None, min_length=1, repr=False, description="The App's private key, in PEM, line breaks as \\n."
+    )
+    webhook_secret: str | None = Field(
+        default=None, min_length=1, repr=False, description="The secret that GitHub signs webhooks with."
+    )
+    poll_every: Duration = Field(
+        default=timedelta(minutes=1),
+        ge=timedelta(seconds=1),
+        description="How often watched repositories of GitHub's are looked at, beside what webhooks tell.",
+    )
+    cover_every: Duration = Field(
+        default=timedelta(minutes=15),
+        ge=timedelta(seconds=1),
+        description="How often the repositories that the App covers are listed, beside what webhooks tell.",
+    )
+
+    @property
+    def api(self) -> str:
+        """Where the API is, without a slash at its end."""
+        return "https://api.github.com" if self.url == "https://github.com" else f"{self.url}/api/v3"
+
+
+class EnvironmentSettings(Section):
+    build_for: Duration = Field(
+        default=timedelta(hours=2), gt=NO_TIME, description="How long one environment may be built."
+    )
+    setup_for: Duration = Field(
+        default=timedelta(minutes=30), gt=NO_TIME, description="How long a repository's setup may run in a box."
+    )
+    at_once: int = Field(default=2, ge=1, description="The most environments that are built at once on this host.")
+    substituters: Words = Field(
+        default=("https://cache.nixos.org",), description="The caches that Nix asks before it builds; none is allowed."
+    )
+    public_keys: Words = Field(
+        default=("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=",),
+        description="The keys that those caches sign with.",
+    )
+
+
 class OnbeSettings(Section):
     enabled: bool = Field(
         default=True, description="Whether `rift up` starts Onbe too, where it is installed; `--without-onbe` says no."
@@ -280,6 +340,8 @@ class RiftSettings(Settings):
     boxes: BoxSettings = BoxSettings()
     commands: CommandSettings = CommandSettings()
     repos: RepoSettings = RepoSettings()
+    github: GitHubSettings = GitHubSettings()
+    environments: EnvironmentSettings = EnvironmentSettings()
     mail: MailSettings = MailSettings()
     sign_in: SignInSettings = SignInSettings()
     tokens: TokenSettings = TokenSettings()

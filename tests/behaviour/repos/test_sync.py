@@ -13,6 +13,7 @@ from keel.refusal import Refusal
 from keel.testing import FakeClock, eventually
 from rift.deps import Deps
 from rift.drivers.forge.fake import FakeForge
+from rift.drivers.forge.protocol import Access
 from rift.repos import actions, jobs
 from rift.repos.model import Change, Repo, Synced
 
@@ -30,11 +31,11 @@ class SlowForge(FakeForge):
         self.fetches = 0
         self.waiting = 0
 
-    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+    async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         self.fetches += 1
         self.waiting += 1
         try:
-            seen = await super().fetch(url, mirror)
+            seen = await super().fetch(url, mirror, access)
             await self.go.wait()
         finally:
             self.waiting -= 1

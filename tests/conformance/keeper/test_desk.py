@@ -19,7 +19,7 @@ from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted, Presence
 from rift.drivers.boxes.remote import RemoteBoxes
 from rift.drivers.forge.local import LocalForge
-from rift.drivers.forge.protocol import Forge, ForgeError
+from rift.drivers.forge.protocol import Access, Forge, ForgeError
 from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, Line, frame, read
 from rift.keeper.checks import Bounds
@@ -124,7 +124,7 @@ async def test_a_frame_too_large_to_be_taken_is_refused_before_it_is_read(keeper
 
 async def test_an_answer_too_large_to_be_sent_is_said(keeper: Keeper, tmp_path: Path) -> None:
     class Endless(LocalForge):
-        async def heads(self, url: str) -> dict[str, str]:
+        async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
             return {"x" * (ANSWER_LIMIT + 1): "a" * 40}
 
     vast = Keeper(Bounds(tmp_path, ""), {"forge": Endless()})
@@ -194,7 +194,7 @@ async def test_a_server_that_reads_no_answers_costs_no_more_than_it_may_ask(keep
 async def test_a_number_that_is_being_answered_may_not_be_used_again(keeper: Keeper) -> None:
     async with Silent() as (url, callers):
         await keeper.serve()
-        order = frame({"id": 1, "call": "forge.heads", "args": {"url": url}})
+        order = frame({"id": 1, "call": "forge.heads", "args": {"url": url, "access": None}})
         keeper.theirs.sendall(order)
         await eventually(lambda: len(callers) == 1, within=30)
         keeper.theirs.sendall(order)
@@ -204,7 +204,7 @@ async def test_a_number_that_is_being_answered_may_not_be_used_again(keeper: Kee
 
 async def test_a_fault_of_the_keeper_is_told_as_one_and_ends_nothing(tmp_path: Path) -> None:
     class Faulty(LocalForge):
-        async def heads(self, url: str) -> dict[str, str]:
+        async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
             raise KeyError("a secret")
 
     keeper = Keeper(Bounds(tmp_path, ""), {"forge": Faulty()})

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from rift.drivers.boxes.protocol import BoxSpec, Limits
+from rift.drivers.forge.protocol import Access
 
 BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -98,6 +99,13 @@ def _local(url: str) -> Path | None:
     return None if ":" in url.partition("/")[0] else Path(url)
 
 
+def _access(bounds: Bounds, access: Access | None) -> bool:
+    """What a header can carry."""
+    return access is None or bool(
+        access.user.isprintable() and access.password.isprintable() and ":" not in access.user
+    )
+
+
 def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
     return (
         _box(bounds, spec.box)
@@ -119,6 +127,7 @@ def _limits(limits: Limits) -> bool:
 
 
 CHECKS: Mapping[str, Callable[[Bounds, Any], bool]] = {
+    "access": _access,
     "box": _box,
     "commit": _commit,
     "epoch": _number,

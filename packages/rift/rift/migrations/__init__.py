@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 from psycopg import errors
 
-HEAD = "0011"
+HEAD = "0014"
 """The newest step. `tests/unit/test_migrations.py` holds it equal to Alembic's own answer."""
 
 

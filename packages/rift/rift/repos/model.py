@@ -33,6 +33,19 @@ class Repo:
     created_at: datetime
     allow: list[str] = field(default_factory=list)
     """Hosts that the proxy connects to beside the usual ones, `*.example.com` for all names below one."""
+    forge: Literal["local", "github"] = "local"
+    account: int | None = None
+    """Of GitHub's: the installation that covers it."""
+    github_id: int | None = None
+    default_branch: str | None = None
+    """As GitHub has it; None where that is not known."""
+    archived: bool = False
+    uncovered_at: datetime | None = None
+    """Since when the App covers it no more; None while it does, and for every other repository."""
+    push_default: bool = False
+    """Whether boxes may push to its default branch."""
+    push_watched: bool = False
+    """Whether they may push to a watched ref."""
 
     @property
     def full(self) -> str:

@@ -13,7 +13,9 @@ from keel.db import Tx
 from rift.repos.model import Change, Repo, Watch
 
 _REPOS = """
-    SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.allow, r.synced_at, r.failure, r.created_at FROM repos r
+    SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.allow, r.synced_at, r.failure, r.created_at, r.forge,
+           r.account, r.github_id, r.default_branch, r.archived, r.uncovered_at, r.push_default, r.push_watched
+    FROM repos r
 """
 _THEIRS = """
     JOIN members m ON m.org = r.org AND m.user_id = %(user)s JOIN orgs o ON o.id = r.org
@@ -66,7 +68,7 @@ async def insert(tx: Tx, repo: Repo) -> bool:
             """
             INSERT INTO repos (id, org, owner, name, url, network, synced_at, created_at)
             VALUES (%(id)s, %(org)s, %(owner)s, %(name)s, %(url)s, %(network)s, %(synced_at)s, %(created_at)s)
-            ON CONFLICT (org, owner, name) DO NOTHING
+            ON CONFLICT (org, owner, name) WHERE uncovered_at IS NULL DO NOTHING
             """,
             {
                 "id": repo.id,

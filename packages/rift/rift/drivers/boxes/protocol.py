@@ -48,6 +48,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a box has beside the base, from its repository's flake: see `drivers.nix.protocol.Built`.
+
+    `store` is shown read-only as /nix/store, `paths` (below it) come first on PATH by their `bin`, `env` are variables
+    of every command, and `setup` is run once in the box's life, for at most `setup_seconds`, before it is up.
+    """
+
+    store: Path
+    paths: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    setup: str
+    setup_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class BoxSpec:
     """One start of one box.
 
@@ -71,6 +86,7 @@ class BoxSpec:
     epoch: int
     server: str
     limits: Limits = Limits()
+    equipment: Equipment | None = None
 
     @property
     def short_repository(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.forge.protocol import Access, ForgeError
 
 
 @dataclass(slots=True)
@@ -29,11 +29,11 @@ class FakeForge:
         self.mirrors: dict[Path, FakeMirror] = {}
 
     @outside_transactions
-    async def heads(self, url: str) -> dict[str, str]:
+    async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
         return dict(self._repository(url))
 
     @outside_transactions
-    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+    async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         heads = dict(self._repository(url))
         kept = self.mirrors.setdefault(mirror, FakeMirror())
         kept.heads = heads

@@ -10,7 +10,7 @@ from pathlib import Path
 from keel.secrecy import masked
 from rift.drivers.boxes.protocol import outside_transactions
 from rift.drivers.forge.git import git
-from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.forge.protocol import Access, ForgeError
 from rift.drivers.locks import locked
 
 HEADS = "refs/heads/"
@@ -37,7 +37,7 @@ class LocalForge:
         self._fetch_seconds = fetch_seconds
 
     @outside_transactions
-    async def heads(self, url: str) -> dict[str, str]:
+    async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
         return await self._heads(url)
 
     async def _heads(self, url: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ class LocalForge:
         return _branches(listed)
 
     @outside_transactions
-    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+    async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         check_url(url)
         try:
             return await self._fetch_all(url, mirror)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,23 @@ class ForgeInterrupted(ForgeError):
     """What the forge had begun was ended from outside: tried again, it may well go better."""
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What opens an origin over HTTP. It is sent to that origin's own scheme, host and port, and nowhere else."""
+
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a checkout of a commit needs beside its own objects was brought; `lacks`: one sentence for each thing that
+    could not be.
+    """
+
+    lacks: tuple[str, ...] = ()
+
+
 class Forge(Protocol):
     """Heads are `{short branch name: full commit name}`. Each method raises ForgeError, and only that.
 
@@ -28,10 +46,10 @@ class Forge(Protocol):
     def kind(self) -> str:
         """A short word for lists and settings: `local`, `fake`."""
 
-    async def heads(self, url: str) -> dict[str, str]:
+    async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
         """The branches of the repository as they are now; empty for an empty repository."""
 
-    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
+    async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         """Bring the bare mirror up to date, made when absent, and return its heads.
 
         A branch that is gone from the repository goes from the heads; objects, once fetched, stay. A mirror that was

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rift.drivers.boxes.protocol import outside_transactions
+from rift.drivers.forge.protocol import Access
 from rift.drivers.orders import Remote
 
 
@@ -14,13 +15,13 @@ class RemoteForge(Remote):
     kind = "local"
 
     @outside_transactions
-    async def heads(self, url: str) -> dict[str, str]:
-        heads: dict[str, str] = await self._ask("forge.heads", url)
+    async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
+        heads: dict[str, str] = await self._ask("forge.heads", url, access)
         return heads
 
     @outside_transactions
-    async def fetch(self, url: str, mirror: Path) -> dict[str, str]:
-        heads: dict[str, str] = await self._ask("forge.fetch", url, mirror)
+    async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
+        heads: dict[str, str] = await self._ask("forge.fetch", url, mirror, access)
         return heads
 
     @outside_transactions

@@ -1,0 +1,27 @@
+-- What the boxes of one commit have: brought and built once for each head -----------------------------------------------
+CREATE TABLE environments (
+    id text PRIMARY KEY,
+    repo text NOT NULL REFERENCES repos ON DELETE CASCADE,
+    commit text NOT NULL,
+    state text NOT NULL CHECK (state IN ('waiting', 'building', 'ready', 'failed', 'cancelled')),
+    epoch bigint NOT NULL DEFAULT 0,
+    until timestamptz,          -- who builds it says again and again that they still do
+    step text NOT NULL DEFAULT '',
+    built jsonb,                -- what it came to: packages' paths, variables, setup; NULL: the base environment
+    lacks text NOT NULL DEFAULT '',
+    failure text,
+    wanted_at timestamptz NOT NULL,
+    began_at timestamptz,
+    ended_at timestamptz,
+    UNIQUE (repo, commit)
+);
+CREATE INDEX environments_open ON environments (repo, wanted_at) WHERE state IN ('waiting', 'building');
+
+-- What a build said, piece by piece ------------------------------------------------------------------------------------
+CREATE TABLE environment_logs (
+    environment text NOT NULL REFERENCES environments ON DELETE CASCADE,
+    epoch bigint NOT NULL,
+    first bigint NOT NULL,      -- where the piece begins, in bytes
+    data bytea NOT NULL,
+    PRIMARY KEY (environment, epoch, first)
+);
