@@ -20,6 +20,7 @@ from rift.invites.model import Invitation
 from rift.limits import refusals as limits
 from rift.mail import refusals as mail
 from rift.names import COMMAND_BYTES
+from rift.origins import refusals as origins
 from rift.passkeys import refusals as passkeys
 from rift.people import refusals as people
 from rift.people.model import Membership
@@ -195,12 +196,12 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "no_such_team": lambda: people.no_such_team("acme"),
     "bad_client": people.bad_client,
     "no_such_token": lambda: people.no_such_token("tok_abc123"),
-    "bad_repository_name": lambda: repos.bad_name("app"),
-    "bad_repository_origin": lambda: repos.bad_origin("ext::sh -c id", "git's remote helpers are not used"),
+    "bad_repository_name": lambda: origins.bad_name("app"),
+    "bad_repository_origin": lambda: origins.bad_origin("ext::sh -c id", "git's remote helpers are not used"),
     "repo_host": lambda: repos.bad_host("https://example.org/", "acme/app"),
     "bad_limit": lambda: limits.bad_limit("memory", "8 bananas", "acme/app"),
-    "repository_exists": lambda: repos.exists(REPO, "personal", REPO.url),
-    "cannot_fetch": lambda: repos.cannot_fetch("acme/app", REPO.url, "repository not found"),
+    "repository_exists": lambda: origins.exists(REPO, "personal", REPO.url),
+    "cannot_fetch": lambda: origins.cannot_fetch("acme/app", REPO.url, "repository not found"),
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
     "no_such_record": lambda: records.no_such_record(4711),
     "nothing_sealed": records.nothing_sealed,

@@ -20,8 +20,8 @@ from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.origins import actions as origins
 from rift.people import actions as people
-from rift.repos import actions as repos
 from rift.settings import RiftSettings
 
 ORIGIN = "https://git.example/acme/app.git"
@@ -79,7 +79,7 @@ async def _working(deps: Deps) -> bool:
 async def _someone(deps: Deps) -> str:
     await people.add_user(deps, EMAIL, admin=True)
     made = await people.new_token(deps, EMAIL, "Claude")
-    added = await repos.add_repo(deps, EMAIL, "acme/app", ORIGIN)
+    added = await origins.add_repo(deps, EMAIL, "acme/app", ORIGIN)
     if isinstance(made, Refusal) or isinstance(added, Refusal):
         raise RuntimeError(f"the test's person or repository could not be made: {made} {added}")
     return made[1]

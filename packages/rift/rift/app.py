@@ -40,16 +40,16 @@ from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
 from rift.drivers.signon.protocol import SignOn
 from rift.hosts import jobs as hosts
 from rift.mail import jobs as mail
+from rift.origins import jobs as origins
 from rift.pools import jobs as pools
 from rift.records import jobs as records
-from rift.repos import jobs as repos
 from rift.sessions import jobs as sessions
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, sessions, connections, repos, tasks, hosts, boxes, commands, pools, records)
+NOUNS = (mail, sessions, connections, origins, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
 

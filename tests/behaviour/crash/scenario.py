@@ -19,7 +19,7 @@ RUN = 'echo "$RIFT_COMMAND" >>~/runs; seq 1 200; exit 7'
 """Leaves one line in the box each time that it is run, whoever runs it."""
 SHARED_LOCKS = (".lock-lib", ".lock-uids", ".lock-cgroups", ".lock-trial")
 """No box's own: one that a killed process left goes with the lock's next use."""
-PERIODIC = ("boxes.upkeep", "boxes.sweep", "tasks.close_quiet", "commands.expire", "pools.scan", "repos.poll")
+PERIODIC = ("boxes.upkeep", "boxes.sweep", "tasks.close_quiet", "commands.expire", "pools.scan", "origins.poll")
 
 
 class Client:

@@ -46,7 +46,7 @@ PACKAGES = tuple(str(Path(package.__file__ or "").parent.parent) + "/" for packa
 QUICK = 1
 """Seconds between the rounds of what comes round by itself."""
 
-COMES_ROUND = ("repos.sync",)
+COMES_ROUND = ("origins.sync",)
 """Jobs that nobody but those that come round by themselves asks for, so that no phase has them for sure."""
 
 Operation = tuple[str, dict[str, int], bool]

@@ -34,9 +34,9 @@ from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
 from rift.hosts import jobs as host_jobs
+from rift.origins import actions as origins
 from rift.people.model import Caller
 from rift.pools import jobs as pool_jobs
-from rift.repos import actions as repos
 from rift.repos.model import Repo
 from rift.tasks import actions as tasks
 from rift.tasks import jobs as task_jobs
@@ -179,11 +179,11 @@ class Place:
     async def move_head(self, commit: str) -> None:
         """Push to main."""
         self.forge.repositories[URL]["main"] = commit
-        assert await repos.sync_repo(self.deps, self.repo.id)
+        assert await origins.sync_repo(self.deps, self.repo.id)
 
     async def watch(self, warm: int) -> None:
         """Let main have so many warm boxes."""
-        watched = await repos.watch(self.deps, self.act(tool="rift_watch"), "acme/app", "main", warm)
+        watched = await origins.watch(self.deps, self.act(tool="rift_watch"), "acme/app", "main", warm)
         assert not isinstance(watched, Refusal), watched
 
     # What a box's agent says.
@@ -252,7 +252,7 @@ async def place(database: FreshDatabase, data: Path, clock: FakeClock, warm: int
         deps = replace(made, boxes=FakeBoxes(mute))
         await user(deps, "ada@example.org", admin=True)
         await user(deps, "bob@example.org")
-        repo = await repos.add_repo(deps, None, "acme/app", URL)
+        repo = await origins.add_repo(deps, None, "acme/app", URL)
         assert isinstance(repo, Repo), repo
         who = [
             await caller(deps, email, client)

@@ -29,6 +29,7 @@ from rift.hosts import actions as hosts
 from rift.invites import actions as invites
 from rift.limits import actions as limits
 from rift.limits.model import Change
+from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.records import actions as records
 from rift.repos import actions as repos
@@ -186,8 +187,8 @@ async def of_boxes(rift: Place) -> Produced:
     yield await rift.bash(task, box.id)
     yield await rift.suspend(task, box.id)
     rift.forge.repositories[OTHER] = {"main": HEAD}
-    assert not isinstance(await repos.add_repo(rift.deps, None, "other/app", OTHER), Refusal)
-    await repos.watch(rift.deps, rift.act(), "other/app", "main", 0)
+    assert not isinstance(await origins.add_repo(rift.deps, None, "other/app", OTHER), Refusal)
+    await origins.watch(rift.deps, rift.act(), "other/app", "main", 0)
     twin = await boxes.new_box(rift.deps, rift.act(), task, "other/app", "main", silent)
     assert isinstance(twin, Box)
     assert twin.name == box.name
@@ -226,7 +227,7 @@ async def of_limits(rift: Place) -> Produced:
     await hosts.report(rift.deps)
     yield await rift.new_box(task)
     assert len(await rift.all_boxes()) == there
-    yield await repos.watch(bounded(per_organization=1).deps, rift.act(), "acme/app", "main", 2)
+    yield await origins.watch(bounded(per_organization=1).deps, rift.act(), "acme/app", "main", 2)
     rift.driver.host = replace(rift.driver.host, disk_free=2**40)
     rift.clock.advance(1)
     await hosts.report(rift.deps)
@@ -263,20 +264,20 @@ async def of_repositories(rift: Place) -> Produced:
     deps, task = rift.deps, (await rift.open_task()).handle
     yield await boxes.new_box(deps, rift.act(), task, "acme/none", "main", silent)
     yield await boxes.new_box(deps, rift.act(), task, "acme/app", "dev", silent)
-    yield await repos.watch(deps, rift.act(), "acme/app", "mian", 1)
-    yield await repos.watch(deps, rift.act(), "acme/app", "main", 101)
+    yield await origins.watch(deps, rift.act(), "acme/app", "mian", 1)
+    yield await origins.watch(deps, rift.act(), "acme/app", "main", 101)
     yield await repos.unwatch(deps, rift.act(), "acme/app", "dev")
     yield await repos.list_org(deps, rift.act(), "nobody's")
-    yield await repos.add_repo(deps, None, "no name", URL)
-    yield await repos.add_repo(deps, None, "acme/new", "/there/is/nothing/here")
-    yield await repos.add_repo(deps, None, "acme/app", URL)
-    yield await repos.add_repo(deps, None, "acme/new", "https://example.org/nothing.git")
-    yield await repos.add_repo(deps, "nobody@example.org", "acme/new", URL)
-    yield await repos.sync(deps, "acme/none")
+    yield await origins.add_repo(deps, None, "no name", URL)
+    yield await origins.add_repo(deps, None, "acme/new", "/there/is/nothing/here")
+    yield await origins.add_repo(deps, None, "acme/app", URL)
+    yield await origins.add_repo(deps, None, "acme/new", "https://example.org/nothing.git")
+    yield await origins.add_repo(deps, "nobody@example.org", "acme/new", URL)
+    yield await origins.sync(deps, "acme/none")
     yield await repos.set_network(deps, "acme/app", Network(None, ("https://pypi.org",), ()))
     yield await limits.set_limits(deps, "acme/app", Change({"memory": "8 bananas"}))
     del rift.forge.repositories[URL]["main"]
-    await repos.sync_repo(deps, rift.repo.id)
+    await origins.sync_repo(deps, rift.repo.id)
     yield await boxes.new_box(deps, rift.act(), task, "acme/app", "main", silent)
     await rift.move_head(HEAD)
     async with deps.db.tx() as tx:
@@ -284,7 +285,7 @@ async def of_repositories(rift: Place) -> Produced:
             "INSERT INTO members (org, user_id, role) VALUES (%(org)s, %(bob)s, 'member')",
             {"org": rift.repo.org, "bob": rift.bob.user},
         )
-    yield await repos.watch(deps, rift.act(rift.bob), "acme/app", "main", 2)
+    yield await origins.watch(deps, rift.act(rift.bob), "acme/app", "main", 2)
 
 
 async def of_people(rift: Place) -> Produced:
@@ -295,7 +296,7 @@ async def of_people(rift: Place) -> Produced:
     yield await people.revoke_token(rift.deps, "tok_nothing")
     async with rift.deps.db.tx() as tx:
         await tx.run("UPDATE users SET admin = false")
-    yield await repos.add_repo(rift.deps, None, "acme/new", URL)
+    yield await origins.add_repo(rift.deps, None, "acme/new", URL)
 
 
 async def of_accounts(rift: Place) -> Produced:

@@ -14,7 +14,7 @@ from keel.refusal import Call, Refusal, Retry
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box
 from rift.hosts import actions as hosts
-from rift.repos import actions as repos
+from rift.origins import actions as origins
 from rift.settings import RiftSettings
 from rift.tasks import actions as tasks
 from rift.tasks.model import Lease
@@ -31,7 +31,7 @@ def bounded(rift: Place, **most: object) -> Place:
 
 async def watch(rift: Place, ref: str, warm: int) -> object:
     rift.forge.repositories[URL].setdefault(ref, HEAD)
-    return await repos.watch(rift.deps, rift.act(tool="rift_watch"), "acme/app", ref, warm)
+    return await origins.watch(rift.deps, rift.act(tool="rift_watch"), "acme/app", ref, warm)
 
 
 async def new(rift: Place, task: str, ref: str) -> Box | Refusal:
@@ -219,6 +219,6 @@ async def test_two_watches_at_once_do_not_both_find_the_last_room(rift: Place) -
     few, names = bounded(rift, per_organization=10), [f"acme/app{n}" for n in range(8)]
     for name in names:  # of repositories of their own, so that nothing but the organization holds them apart
         rift.forge.repositories[f"https://example.org/{name}.git"] = {"main": HEAD}
-        assert not isinstance(await repos.add_repo(rift.deps, None, name, f"https://example.org/{name}.git"), Refusal)
-    found = await asyncio.gather(*(repos.watch(few.deps, few.act(), name, "main", 4) for name in names))
+        assert not isinstance(await origins.add_repo(rift.deps, None, name, f"https://example.org/{name}.git"), Refusal)
+    found = await asyncio.gather(*(origins.watch(few.deps, few.act(), name, "main", 4) for name in names))
     assert codes(list(found)) == {"ok": 2, "warm_limit": 6}

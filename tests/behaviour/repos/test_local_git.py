@@ -17,8 +17,10 @@ from keel.testing.plugin import FreshDatabase
 from rift.checklist import actions as checklist
 from rift.deps import Deps
 from rift.drivers.forge.local import LocalForge
+from rift.origins import actions as origins
+from rift.origins import jobs
 from rift.people.model import Caller
-from rift.repos import actions, jobs
+from rift.repos import actions
 from rift.repos.model import Repo
 
 
@@ -69,9 +71,9 @@ async def head(deps: Deps, repo: Repo) -> str | None:
 async def test_a_pushed_commit_becomes_the_watched_head_within_a_poll(
     deps: Deps, ada: Caller, origin: Path, database: FreshDatabase, clock: FakeClock
 ) -> None:
-    repo = await actions.add_repo(deps, None, "acme/app", str(origin))
+    repo = await origins.add_repo(deps, None, "acme/app", str(origin))
     assert isinstance(repo, Repo)
-    await actions.watch(deps, act(ada), "app", "main", 0)
+    await origins.watch(deps, act(ada), "app", "main", 0)
     assert await head(deps, repo) == git(origin, "rev-parse", "HEAD")
     queue: Jobs[Deps] = Jobs(database.runtime)
     jobs.register(queue)
@@ -95,7 +97,7 @@ async def test_a_folder_that_is_no_repository_is_refused_and_leaves_nothing(
     deps: Deps, ada: Caller, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    refused = await actions.add_repo(deps, None, "acme/app", str(tmp_path / "empty"))
+    refused = await origins.add_repo(deps, None, "acme/app", str(tmp_path / "empty"))
     assert isinstance(refused, Refusal)
     assert refused.code == "cannot_fetch"
     assert str(tmp_path / "empty") in refused.sentence
@@ -109,26 +111,26 @@ async def test_a_repository_without_commits_is_added_and_waits_for_its_first(
     folder = tmp_path / "new"
     folder.mkdir()
     git(folder, "init", "-q")
-    repo = await actions.add_repo(deps, None, "acme/new", str(folder))
+    repo = await origins.add_repo(deps, None, "acme/new", str(folder))
     assert isinstance(repo, Repo)
-    refused = await actions.watch(deps, act(ada), "acme/new", "main")
+    refused = await origins.watch(deps, act(ada), "acme/new", "main")
     assert isinstance(refused, Refusal)
     assert refused.code == "no_such_ref"
     commit(folder, "one")
-    assert not isinstance(await actions.watch(deps, act(ada), "acme/new", "main"), Refusal)
+    assert not isinstance(await origins.watch(deps, act(ada), "acme/new", "main"), Refusal)
 
 
 async def test_an_origin_that_moved_away_is_told_and_mended(deps: Deps, ada: Caller, origin: Path) -> None:
-    repo = await actions.add_repo(deps, None, "acme/app", str(origin))
+    repo = await origins.add_repo(deps, None, "acme/app", str(origin))
     assert isinstance(repo, Repo)
     away = origin.rename(origin.with_name("away"))
-    broken = await actions.sync(deps, "acme/app")
+    broken = await origins.sync(deps, "acme/app")
     assert not isinstance(broken, Refusal)
     assert broken[0].failure
     me = await checklist.whoami(deps, act(ada))
     assert broken[0].failure in me.gaps[0].text
     away.rename(origin)
-    mended = await actions.sync(deps, "acme/app")
+    mended = await origins.sync(deps, "acme/app")
     assert not isinstance(mended, Refusal)
     assert mended[0].failure is None
     assert (await actions.list_repos(deps))[0].repo.failure is None

@@ -13,6 +13,7 @@ from keel.testing import eventually
 from rift.checklist import actions as checklist
 from rift.deps import Deps
 from rift.drivers.forge.fake import FakeForge
+from rift.origins import actions as origins
 from rift.people.model import Caller
 from rift.repos import actions
 from rift.repos.model import Network, Repo, Unwatched, Watched, WatchedHead
@@ -35,7 +36,7 @@ async def ada(deps: Deps) -> Caller:
 
 
 async def added(deps: Deps, full: str = "acme/app", url: str = URL, owner: str | None = None) -> Repo:
-    repo = await actions.add_repo(deps, owner, full, url)
+    repo = await origins.add_repo(deps, owner, full, url)
     assert isinstance(repo, Repo), repo
     return repo
 
@@ -110,7 +111,7 @@ async def test_a_repository_can_be_added_for_somebody_else(deps: Deps, ada: Call
     listed = await actions.list_org(deps, act(ada), "personal")
     assert not isinstance(listed, Refusal)
     assert listed.repos == ()
-    refused = await actions.add_repo(deps, "eve@example.org", "acme/app", URL)
+    refused = await origins.add_repo(deps, "eve@example.org", "acme/app", URL)
     assert isinstance(refused, Refusal)
     assert refused.code == "no_such_user"
 
@@ -125,7 +126,7 @@ async def test_a_repository_can_be_added_for_somebody_else(deps: Deps, ada: Call
     ],
 )
 async def test_what_cannot_be_fetched_is_not_added(deps: Deps, ada: Caller, full: str, origin: str, code: str) -> None:
-    refused = await actions.add_repo(deps, None, full, origin)
+    refused = await origins.add_repo(deps, None, full, origin)
     assert isinstance(refused, Refusal)
     assert refused.code == code
     assert "secret" not in refused.sentence + str(refused.mends)
@@ -145,7 +146,7 @@ async def test_a_path_is_made_absolute(
 
 
 async def test_of_two_who_add_one_repository_at_once_one_adds_it(deps: Deps, ada: Caller) -> None:
-    made = await asyncio.gather(*(actions.add_repo(deps, None, "acme/app", URL) for _ in range(4)))
+    made = await asyncio.gather(*(origins.add_repo(deps, None, "acme/app", URL) for _ in range(4)))
     assert sum(isinstance(one, Repo) for one in made) == 1
     assert {one.code for one in made if isinstance(one, Refusal)} == {"repository_exists"}
     assert len(await actions.list_repos(deps)) == 1
@@ -153,10 +154,10 @@ async def test_of_two_who_add_one_repository_at_once_one_adds_it(deps: Deps, ada
 
 async def test_a_branch_is_watched_with_one_warm_box_unless_told_otherwise(deps: Deps, ada: Caller) -> None:
     repo = await added(deps)
-    watched = await actions.watch(deps, act(ada, "rift_watch"), "app", "refs/heads/main")
+    watched = await origins.watch(deps, act(ada, "rift_watch"), "app", "refs/heads/main")
     assert watched == Watched(repo, "main", HEAD, 1, None)
     assert await fills(deps) == [(repo.id, "main")]
-    again = await actions.watch(deps, act(ada, "rift_watch"), "acme/app", "main", 3)
+    again = await origins.watch(deps, act(ada, "rift_watch"), "acme/app", "main", 3)
     assert again == Watched(repo, "main", HEAD, 3, 1)
     listed = await actions.list_org(deps, act(ada), "personal")
     assert not isinstance(listed, Refusal)
@@ -166,7 +167,7 @@ async def test_a_branch_is_watched_with_one_warm_box_unless_told_otherwise(deps:
 
 async def test_two_watches_at_once_leave_one_watch_and_one_learns_of_the_other(deps: Deps, ada: Caller) -> None:
     await added(deps)
-    made = await asyncio.gather(*(actions.watch(deps, act(ada), "acme/app", "main", warm) for warm in (2, 5)))
+    made = await asyncio.gather(*(origins.watch(deps, act(ada), "acme/app", "main", warm) for warm in (2, 5)))
     assert {one.before for one in made if isinstance(one, Watched)} in ({None, 2}, {None, 5})
     async with deps.db.tx() as tx:
         assert await tx.rows("SELECT count(*) AS n FROM watches") == [{"n": 1}]
@@ -175,7 +176,7 @@ async def test_two_watches_at_once_leave_one_watch_and_one_learns_of_the_other(d
 async def test_a_branch_pushed_a_moment_ago_can_be_watched(deps: Deps, ada: Caller) -> None:
     await added(deps)
     forge(deps).repositories[URL]["feature/x"] = NEXT
-    watched = await actions.watch(deps, act(ada), "acme/app", "feature/x")
+    watched = await origins.watch(deps, act(ada), "acme/app", "feature/x")
     assert isinstance(watched, Watched)
     assert watched.head == NEXT
 
@@ -194,7 +195,7 @@ async def test_what_cannot_be_watched_is_refused(
     deps: Deps, ada: Caller, repo: str, ref: str, warm: int, code: str
 ) -> None:
     await added(deps)
-    refused = await actions.watch(deps, act(ada, "rift_watch"), repo, ref, warm)
+    refused = await origins.watch(deps, act(ada, "rift_watch"), repo, ref, warm)
     assert isinstance(refused, Refusal)
     assert refused.code == code
     assert await fills(deps) == []
@@ -205,8 +206,8 @@ async def test_somebody_elses_repository_is_refused_like_one_that_is_not_there(d
     await added(deps)
     await user(deps, "bob@example.org")
     bob = await caller(deps, "bob@example.org")
-    theirs = [await find(deps, bob, "acme/app", "main"), await actions.watch(deps, act(bob), "acme/app", "main")]
-    absent = [await find(deps, bob, "acme/nil", "main"), await actions.watch(deps, act(bob), "acme/nil", "main")]
+    theirs = [await find(deps, bob, "acme/app", "main"), await origins.watch(deps, act(bob), "acme/app", "main")]
+    absent = [await find(deps, bob, "acme/nil", "main"), await origins.watch(deps, act(bob), "acme/nil", "main")]
     for one, other in zip(theirs, absent, strict=True):
         assert isinstance(one, Refusal)
         assert isinstance(other, Refusal)
@@ -226,7 +227,7 @@ async def test_a_member_reads_and_asks_an_admin_for_changes(deps: Deps, ada: Cal
     listed = await actions.list_org(deps, act(bob), "team")
     assert not isinstance(listed, Refusal)
     assert len(listed.repos) == 1
-    watch = await actions.watch(deps, act(bob), "app", "main")
+    watch = await origins.watch(deps, act(bob), "app", "main")
     assert isinstance(watch, Refusal)
     assert watch.code == "needs_admin"
     assert watch.mends == (Ask("an admin of team", 'rift_watch {"repo": "acme/app", "ref": "main", "warm": 1}'),)
@@ -243,13 +244,13 @@ async def test_a_new_box_starts_from_the_head_of_a_watched_ref(deps: Deps, ada: 
     unwatched = await find(deps, ada, "acme/app", "main")
     assert isinstance(unwatched, Refusal)
     assert unwatched.mends == (Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1}),)
-    await actions.watch(deps, act(ada), "acme/app", "main")
+    await origins.watch(deps, act(ada), "acme/app", "main")
     assert await find(deps, ada, "app", "main") == WatchedHead(repo, "main", HEAD, 1, "personal")
 
 
 async def test_ready_boxes_are_the_running_unclaimed_ones_of_the_head(deps: Deps, ada: Caller) -> None:
     repo = await added(deps)
-    await actions.watch(deps, act(ada), "acme/app", "main", 5)
+    await origins.watch(deps, act(ada), "acme/app", "main", 5)
     await box(deps, repo, 1)
     await box(deps, repo, 2)
     await box(deps, repo, 3, state="starting")
@@ -265,7 +266,7 @@ async def test_ready_boxes_are_the_running_unclaimed_ones_of_the_head(deps: Deps
 
 async def test_an_unwatched_ref_drains_and_gives_no_more_boxes(deps: Deps, ada: Caller) -> None:
     repo = await added(deps)
-    await actions.watch(deps, act(ada), "acme/app", "main")
+    await origins.watch(deps, act(ada), "acme/app", "main")
     async with deps.db.tx() as tx:
         await tx.run("DELETE FROM procrastinate_jobs")
     gone = await actions.unwatch(deps, act(ada, "rift_unwatch"), "acme/app", "main")
@@ -284,7 +285,7 @@ async def test_a_ref_that_is_not_watched_gives_no_box_and_cannot_be_unwatched(
     deps: Deps, ada: Caller, ref: str
 ) -> None:
     await added(deps)
-    await actions.watch(deps, act(ada), "acme/app", "main")
+    await origins.watch(deps, act(ada), "acme/app", "main")
     for refused in (await find(deps, ada, "acme/app", ref), await actions.unwatch(deps, act(ada), "acme/app", ref)):
         assert isinstance(refused, Refusal)
         assert refused.code == "ref_not_watched"
@@ -292,7 +293,7 @@ async def test_a_ref_that_is_not_watched_gives_no_box_and_cannot_be_unwatched(
 
 async def test_a_ref_stays_watched_until_the_claim_on_it_is_through(deps: Deps, ada: Caller) -> None:
     await added(deps)
-    await actions.watch(deps, act(ada), "acme/app", "main")
+    await origins.watch(deps, act(ada), "acme/app", "main")
     found, done = asyncio.Event(), asyncio.Event()
 
     async def claim() -> None:
@@ -314,7 +315,7 @@ async def test_a_ref_stays_watched_until_the_claim_on_it_is_through(deps: Deps, 
 
 async def test_a_failure_at_the_head_is_told_until_it_is_mended_or_the_head_moves(deps: Deps, ada: Caller) -> None:
     repo = await added(deps)
-    await actions.watch(deps, act(ada), "acme/app", "main", 2)
+    await origins.watch(deps, act(ada), "acme/app", "main", 2)
     text = "no space left\n" * 1000
     async with deps.db.tx() as tx:
         await actions.note_failure(tx, deps, repo.id, "main", HEAD, text)
@@ -325,7 +326,7 @@ async def test_a_failure_at_the_head_is_told_until_it_is_mended_or_the_head_move
     refused = await find(deps, ada, "acme/app", "main")
     assert isinstance(refused, Refusal)
     assert refused.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
-    await actions.watch(deps, act(ada), "acme/app", "main", 2)
+    await origins.watch(deps, act(ada), "acme/app", "main", 2)
     assert isinstance(await find(deps, ada, "acme/app", "main"), WatchedHead)
     async with deps.db.tx() as tx:
         await actions.note_failure(tx, deps, repo.id, "main", HEAD, text)
@@ -335,7 +336,7 @@ async def test_a_failure_at_the_head_is_told_until_it_is_mended_or_the_head_move
         assert (one := await actions.watch_of(tx, repo.id, "main")) and one.failure is None
         await actions.note_failure(tx, deps, repo.id, "main", HEAD, text)
     forge(deps).repositories[URL]["main"] = NEXT
-    await actions.sync_repo(deps, repo.id)
+    await origins.sync_repo(deps, repo.id)
     assert await find(deps, ada, "acme/app", "main") == WatchedHead(repo, "main", NEXT, 2, "personal")
 
 
@@ -352,7 +353,7 @@ async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> No
     await added(deps)
     second = await gap()
     assert second == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
-    await actions.watch(deps, act(ada), "acme/app", "main")
+    await origins.watch(deps, act(ada), "acme/app", "main")
     me = await checklist.whoami(deps, act(ada, "rift_whoami"))
     assert me.gaps == ()
     assert [call.tool for call in me.ready] == ["rift_task_new", "rift_vm_new"]
@@ -363,7 +364,7 @@ async def test_whoami_leads_from_nothing_to_a_box(deps: Deps, ada: Caller) -> No
     assert [(one.email, one.role) for one in org.members] == [("ada@example.org", "admin")]
     assert [view.repo.full for view in org.repos] == ["acme/app"]
     del forge(deps).repositories[URL]["main"]
-    await actions.sync_repo(deps, org.repos[0].repo.id)
+    await origins.sync_repo(deps, org.repos[0].repo.id)
     assert await gap() == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
 
 

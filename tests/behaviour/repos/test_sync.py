@@ -14,8 +14,11 @@ from keel.testing import FakeClock, eventually
 from rift.deps import Deps
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Access
-from rift.repos import actions, jobs
-from rift.repos.model import Change, Repo, Synced
+from rift.origins import actions as origins
+from rift.origins import jobs
+from rift.origins.model import Synced
+from rift.repos import actions
+from rift.repos.model import Change, Repo
 
 URL = "https://ada:hunter2@example.org/acme/app.git"
 HEAD, NEXT = "a" * 40, "b" * 40
@@ -54,9 +57,9 @@ def forge() -> FakeForge:
 async def repo(deps: Deps, forge: FakeForge) -> Repo:
     """A repository of the first admin, main watched."""
     await user(deps, "ada@example.org", admin=True)
-    made = await actions.add_repo(deps, None, "acme/app", URL)
+    made = await origins.add_repo(deps, None, "acme/app", URL)
     assert isinstance(made, Repo)
-    await actions.watch(deps, act(await caller(deps, "ada@example.org")), "acme/app", "main")
+    await origins.watch(deps, act(await caller(deps, "ada@example.org")), "acme/app", "main")
     await clear(deps)
     return made
 
@@ -74,7 +77,7 @@ async def queued(deps: Deps) -> list[str]:
 
 
 async def found(deps: Deps, repo: Repo) -> Synced:
-    synced = await actions.sync_repo(deps, repo.id)
+    synced = await origins.sync_repo(deps, repo.id)
     assert synced is not None
     return synced
 
@@ -122,7 +125,7 @@ async def test_each_repository_is_looked_at_in_its_turn(deps: Deps, repo: Repo, 
     clock.advance(10)
     await jobs.poll(deps)
     await jobs.poll(deps)
-    assert await queued(deps) == [f"repos.sync {repo.id}"]
+    assert await queued(deps) == [f"origins.sync {repo.id}"]
     await clear(deps)
     await jobs.sync(deps, repo.id)
     await jobs.poll(deps)
@@ -133,14 +136,14 @@ async def test_a_broken_origin_does_not_hold_the_others(
     deps: Deps, forge: FakeForge, repo: Repo, clock: FakeClock
 ) -> None:
     forge.repositories["https://example.org/lib"] = {"main": HEAD}
-    lib = await actions.add_repo(deps, None, "acme/lib", "https://example.org/lib")
+    lib = await origins.add_repo(deps, None, "acme/lib", "https://example.org/lib")
     assert isinstance(lib, Repo)
     forge.broken[URL] = "down"
     forge.repositories["https://example.org/lib"] = {"main": NEXT}
     clock.advance(10)
     await jobs.poll(deps)
-    assert sorted(await queued(deps)) == sorted([f"repos.sync {repo.id}", f"repos.sync {lib.id}"])
-    both = await actions.sync(deps)
+    assert sorted(await queued(deps)) == sorted([f"origins.sync {repo.id}", f"origins.sync {lib.id}"])
+    both = await origins.sync(deps)
     assert not isinstance(both, Refusal)
     assert {one.repo.full: (one.failure is None, len(one.changes)) for one in both} == {
         "acme/app": (False, 0),
@@ -150,11 +153,11 @@ async def test_a_broken_origin_does_not_hold_the_others(
 
 async def test_a_repository_that_is_gone_is_no_error(deps: Deps) -> None:
     await jobs.sync(deps, "repo_gone")
-    assert await actions.sync_repo(deps, "repo_gone") is None
+    assert await origins.sync_repo(deps, "repo_gone") is None
 
 
 async def test_an_unknown_name_is_not_synced(deps: Deps, repo: Repo) -> None:
-    refused = await actions.sync(deps, "acme/none")
+    refused = await origins.sync(deps, "acme/none")
     assert isinstance(refused, Refusal)
     assert refused.code == "no_such_added_repository"
 
@@ -184,7 +187,7 @@ class TestOneAtATime:
         first = asyncio.create_task(found(deps, repo))
         await eventually(lambda: forge.waiting)
         forge.repositories[URL] = {"main": "c" * 40}
-        asked = asyncio.create_task(actions.sync(deps, "acme/app"))
+        asked = asyncio.create_task(origins.sync(deps, "acme/app"))
         forge.go.set()
         assert (await first).changes == (Change("main", HEAD, NEXT),)
         synced = await asked
@@ -198,7 +201,7 @@ class TestOneAtATime:
         forge.go.clear()
         stuck = asyncio.create_task(found(deps, repo))
         await eventually(lambda: forge.waiting)
-        clock.advance(actions.LOOK_FOR + timedelta(seconds=1))
+        clock.advance(origins.LOOK_FOR + timedelta(seconds=1))
         forge.repositories[URL] = {"main": "c" * 40}
         newer = asyncio.create_task(found(deps, repo))
         await eventually(lambda: forge.waiting == 2)

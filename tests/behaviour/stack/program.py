@@ -21,9 +21,9 @@ from keel.settings import load
 from rift import app, serving
 from rift.audit import Act
 from rift.deps import Deps
+from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.people.model import Caller
-from rift.repos import actions as repos
 from rift.settings import RepoSettings, RiftSettings, ServerSettings
 
 T = TypeVar("T")
@@ -60,9 +60,9 @@ async def first(deps: Deps) -> None:
             caller = Caller(token.user_id, email, True, token.id, client)
     origin = deps.data / "origin"
     await asyncio.to_thread(make_origin, origin)
-    done(await repos.add_repo(deps, ADA, REPO, str(origin)))
+    done(await origins.add_repo(deps, ADA, REPO, str(origin)))
     act = Act(caller, "rift_watch", {"repo": REPO, "ref": "main", "warm": 1}, deps.clock.monotonic())
-    done(await repos.watch(deps, act, REPO, "main", 1))
+    done(await origins.watch(deps, act, REPO, "main", 1))
     (deps.data / "people.json").write_text(json.dumps(tokens))
 
 

@@ -19,9 +19,9 @@ from rift import app
 from rift.audit import Act, SystemAct
 from rift.deps import Deps
 from rift.invites import actions as invites
+from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.people.model import Caller
-from rift.repos import actions as repos
 from rift.settings import RiftSettings
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ async def team(hands: Hands, grace: Hands) -> str:
         assert made.next == ("rift_org_invite", {"org": TEAM, "email": "<their address>"})
         origin = hands.stack.data / "engine"
         await asyncio.to_thread(program.make_origin, origin)
-        await done(hands, lambda deps: repos.add_repo(deps, None, REPO, str(origin), TEAM))
+        await done(hands, lambda deps: origins.add_repo(deps, None, REPO, str(origin), TEAM))
     hands.stack.sql(
         "INSERT INTO members (org, user_id, role) SELECT o.id, u.id, CASE WHEN u.admin THEN 'admin' ELSE 'member' END "
         "FROM orgs o, users u WHERE o.name = %(team)s AND u.email = ANY(%(both)s) ON CONFLICT DO NOTHING",

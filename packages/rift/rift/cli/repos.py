@@ -30,7 +30,7 @@ def add(
 
     Example: rift repo add acme/app ~/src/app
     """
-    from rift.repos import actions
+    from rift.origins import actions
 
     if user and org:
         fail("a repository is one person's or one team's: --user EMAIL or --org TEAM, not both.")
@@ -98,7 +98,7 @@ def sync(
 
     Example: rift repo sync acme/app
     """
-    from rift.repos import actions
+    from rift.origins import actions
 
     note("Looking at the origins …" if name is None else f"Looking at the origin of {name} …")
     failed = False

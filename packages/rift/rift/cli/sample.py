@@ -15,6 +15,7 @@ from rift.audit import Act
 from rift.cli.place import Place
 from rift.deps import Deps
 from rift.mail import actions as mail
+from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.people.model import Caller
 from rift.repos import actions as repos
@@ -129,12 +130,12 @@ async def set_up(deps: Deps, ground: Ground | None = None) -> Start:
     token, secret = made
     await ground.repository()
     if REPO not in [view.repo.full for view in await repos.list_repos(deps) if view.org == EMAIL]:
-        repo = await repos.add_repo(deps, EMAIL, REPO, str(place_of(deps.data)))
+        repo = await origins.add_repo(deps, EMAIL, REPO, str(place_of(deps.data)))
         if isinstance(repo, Refusal):
             raise RuntimeError(repo.sentence)
     caller = Caller(user.id, user.email, True, token.id, token.client)
     act = Act(caller, "rift_watch", {"repo": REPO, "ref": "main", "warm": 1}, deps.clock.monotonic())
-    watched = await repos.watch(deps, act, REPO, "main", 1)
+    watched = await origins.watch(deps, act, REPO, "main", 1)
     if isinstance(watched, Refusal):
         raise RuntimeError(watched.sentence)
     return Start(EMAIL, sample=True, secret=secret)

@@ -12,9 +12,11 @@ from keel.secrecy import masked
 from keel.telling import Wrong
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError
+from rift.origins import actions as origins
+from rift.origins.decide import url_of
 from rift.people import actions as people
 from rift.repos import actions as repos
-from rift.repos.decide import main_of, url_of
+from rift.repos.decide import main_of
 from rift.repos.model import Repo
 
 SAMPLE = "sample/hello"
@@ -49,7 +51,7 @@ async def given(deps: Deps, email: str, origin: str) -> tuple[Repo, bool]:
             return repo, False
     taken = {repo.full.lower() for repo in known}
     full = next(name for name in _names(located) if name.lower() not in taken)
-    added = await repos.add_repo(deps, email, full, origin)
+    added = await origins.add_repo(deps, email, full, origin)
     if isinstance(added, Refusal):
         raise Wrong(f"that {full} can be added", added.sentence)
     return added, True

@@ -6,51 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from urllib.parse import urlsplit
 
 from keel.refusal import Refusal
-from keel.secrecy import masked
 from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import Member, Membership
 from rift.repos import refusals
-from rift.repos.model import Change, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
-
-SCHEMES = ("https", "http", "ssh", "git", "file")
-"""What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
-
-_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
-_SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
-
-
-def name_of(text: str) -> tuple[str, str] | None:
-    """Owner and name of `OWNER/NAME`, or None when it is not of that shape."""
-    owner, slash, name = text.strip().partition("/")
-    fit = slash and all(_PART.fullmatch(part) and part.strip(".") for part in (owner, name))
-    return (owner, name) if fit else None
-
-
-def url_of(origin: str) -> str | Refusal | None:
-    """The origin as a git URL, None when it is a path to look for, or why it is neither."""
-    if not origin or not origin.isprintable() or origin.startswith("-"):
-        return refusals.bad_origin(masked(origin), "it is no URL and no path")
-    scheme, colons, _ = origin.partition("://")
-    if colons:
-        try:
-            parts = urlsplit(origin)
-        except ValueError as error:
-            return refusals.bad_origin(masked(origin), str(error))
-        if scheme.lower() not in SCHEMES:
-            return refusals.bad_origin(masked(origin), f"{scheme} is not fetched")
-        if scheme.lower() != "file" and (not parts.hostname or parts.hostname.startswith("-")):
-            return refusals.bad_origin(masked(origin), "it names no host")
-        return origin
-    if re.match(r"\w+::", origin):
-        return refusals.bad_origin(masked(origin), "git's remote helpers are not used")
-    before_slash = origin.split("/", maxsplit=1)[0]
-    return origin if ":" in before_slash and _SCP.fullmatch(origin) else None
 
 
 def ref_of(text: str) -> str:
@@ -61,11 +25,6 @@ def ref_of(text: str) -> str:
 def asked_for(text: str) -> str:
     """A name as a caller gave it, fit to be looked for and to be told: what cannot be printed (a NUL) is U+FFFD."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text.strip())
-
-
-def storable(heads: Heads) -> dict[str, str]:
-    """The heads whose branch names are text; git takes any bytes, and those that are none cannot be named in a call."""
-    return {ref: commit for ref, commit in heads.items() if ref.isprintable()}
 
 
 def decide_repo(asked: str, found: Sequence[Repo], all_names: Sequence[str]) -> Repo | Refusal:
@@ -134,12 +93,6 @@ def decide_head(
     if not claimable(watch) and rested < HEAD_RESTS:
         return refusals.failed_head(repo, watch, admin, org, (HEAD_RESTS - rested).total_seconds())
     return WatchedHead(repo, ref, watch.head, watch.warm, org)
-
-
-def changes(before: Heads, after: Heads) -> tuple[Change, ...]:
-    """What moved between two looks at the heads, by ref."""
-    refs = sorted(before.keys() | after.keys())
-    return tuple(Change(ref, before.get(ref), after.get(ref)) for ref in refs if before.get(ref) != after.get(ref))
 
 
 def claimable(watch: Watch) -> bool:

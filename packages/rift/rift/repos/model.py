@@ -150,18 +150,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
-    """What one look at a repository's origin found."""
-
-    repo: Repo
-    changes: tuple[Change, ...]
-    failure: str | None
-    """Why it could not be looked at."""
-    skipped: bool = False
-    """Whether somebody else was looking at this moment, so that this look was left to them."""
-
-
-@dataclass(frozen=True, slots=True)
 class OrgView:
     """One organization of a person's, with its members and its repositories."""
 

@@ -17,13 +17,6 @@ _NO_HEAD = kind("watched_ref_gone", "{ref} of {repo} is watched, but the reposit
 _FAILED_HEAD = kind("head_failed", "No box can be made at the head of {ref} of {repo} ({commit}): {failure}")
 _WARM = kind("warm_out_of_range", "warm is how many warm boxes to keep, 0 to {most}; {warm} is not.")
 
-_BAD_NAME = kind(
-    "bad_repository_name",
-    "{name} is no repository name: it is OWNER/NAME, each of letters, digits, -, _ and ., at most 100 characters.",
-)
-_BAD_ORIGIN = kind("bad_repository_origin", "{origin} cannot be the origin of a repository: {why}.")
-_EXISTS = kind("repository_exists", "{org} has {repo} already, from {url}.")
-_CANNOT_FETCH = kind("cannot_fetch", "{repo} could not be fetched from {url}: {reason}")
 _NO_SUCH_ADDED = kind("no_such_added_repository", "This Rift has no repository {repo}.")
 
 
@@ -120,11 +113,6 @@ def too_warm(repo: str, ref: str, warm: int, others: int, most: int) -> Refusal:
     )
 
 
-def bad_name(name: str) -> Refusal:
-    """Not OWNER/NAME."""
-    return _BAD_NAME(Ask(OPERATOR, "`rift repo add OWNER/NAME URL_OR_PATH` with a name such as acme/app"), name=name)
-
-
 _BAD_HOST = kind(
     "repo_host",
     "{host} is not a host for an allow list: a name such as pypi.org, or *.pypi.org for all names below it.",
@@ -134,38 +122,6 @@ _BAD_HOST = kind(
 def bad_host(host: str, repo: str) -> Refusal:
     """An address, a URL or something else that is no host name."""
     return _BAD_HOST(Ask(OPERATOR, f"`rift repo network {repo} --allow HOST` with a host name"), host=host)
-
-
-def bad_origin(origin: str, why: str) -> Refusal:
-    """Neither a git URL of a kind that is fetched, nor a folder."""
-    return _BAD_ORIGIN(
-        Ask(
-            OPERATOR,
-            "`rift repo add OWNER/NAME URL_OR_PATH` with an https, ssh, git or file URL, or a folder that is there",
-        ),
-        origin=origin,
-        why=why,
-    )
-
-
-def exists(repo: Repo, org: str, url: str) -> Refusal:
-    """Added before; `url` is its own, masked."""
-    return _EXISTS(
-        Ask(OPERATOR, f"`rift repo sync {repo.full}` reads its heads anew; another OWNER/NAME adds a second one"),
-        org=org,
-        repo=repo.full,
-        url=url,
-    )
-
-
-def cannot_fetch(repo: str, url: str, reason: str) -> Refusal:
-    """Git could not read the origin; `url` and `reason` are masked."""
-    return _CANNOT_FETCH(
-        Ask(OPERATOR, f"check that `git ls-remote {url}` works on the server, then add it again"),
-        repo=repo,
-        url=url,
-        reason=reason,
-    )
 
 
 def no_such_added(repo: str) -> Refusal:

@@ -54,6 +54,15 @@ async def of_org(tx: Tx, org: str) -> list[Repo]:
     return await tx.all(Repo, _REPOS + "WHERE r.org = %(org)s ORDER BY r.owner, r.name", {"org": org})
 
 
+async def in_org(tx: Tx, org: str, owner: str, name: str) -> Repo | None:
+    """The repository of this name in an organization."""
+    return await tx.one(
+        Repo,
+        _REPOS + "WHERE r.org = %(org)s AND r.owner = %(owner)s AND r.name = %(name)s AND r.uncovered_at IS NULL",
+        {"org": org, "owner": owner, "name": name},
+    )
+
+
 async def everything(tx: Tx) -> list[tuple[Repo, str]]:
     """Every repository there is, by name, with its organization's name (a personal one's is the person's address)."""
     repos = await tx.all(Repo, _REPOS + "ORDER BY r.owner, r.name, r.id")
@@ -211,61 +220,4 @@ async def drop_failure(tx: Tx, repo: str, ref: str, commit: str) -> None:
         WHERE repo = %(repo)s AND ref = %(ref)s AND failure_commit = %(commit)s
         """,
         {"repo": repo, "ref": ref, "commit": commit},
-    )
-
-
-async def due(tx: Tx, before: datetime, now: datetime) -> list[str]:
-    """The ids of the repositories last read before an instant, that nobody reads now; the longest unread first."""
-    rows = await tx.rows(
-        """
-        SELECT id FROM repos
-        WHERE (synced_at IS NULL OR synced_at < %(before)s) AND (sync_until IS NULL OR sync_until < %(now)s)
-        ORDER BY synced_at NULLS FIRST, id
-        """,
-        {"before": before, "now": now},
-    )
-    return [row["id"] for row in rows]
-
-
-async def begin_sync(tx: Tx, id: str, now: datetime, until: datetime) -> int | None:
-    """Become the one who reads an origin: this look's number. None while somebody else does, or without it."""
-    row = await tx.row(
-        """
-        UPDATE repos SET sync_epoch = sync_epoch + 1, sync_until = %(until)s
-        WHERE id = %(id)s AND (sync_until IS NULL OR sync_until < %(now)s)
-        RETURNING sync_epoch
-        """,
-        {"id": id, "now": now, "until": until},
-    )
-    return int(row["sync_epoch"]) if row else None
-
-
-async def keep_sync(tx: Tx, id: str, epoch: int, until: datetime) -> None:
-    """Go on being the one."""
-    await tx.run(
-        """
-        UPDATE repos SET sync_until = %(until)s
-        WHERE id = %(id)s AND sync_epoch = %(epoch)s AND sync_until IS NOT NULL
-        """,
-        {"id": id, "epoch": epoch, "until": until},
-    )
-
-
-async def leave_sync(tx: Tx, id: str, epoch: int) -> None:
-    """Stop being the one, with nothing to say."""
-    await tx.run(
-        "UPDATE repos SET sync_until = NULL WHERE id = %(id)s AND sync_epoch = %(epoch)s", {"id": id, "epoch": epoch}
-    )
-
-
-async def end_sync(tx: Tx, id: str, epoch: int, now: datetime, failure: str | None) -> bool:
-    """Stop being the one and note what came of it; False when another look has begun since."""
-    return bool(
-        await tx.run(
-            """
-            UPDATE repos SET sync_until = NULL, synced_at = %(now)s, failure = %(failure)s
-            WHERE id = %(id)s AND sync_epoch = %(epoch)s
-            """,
-            {"id": id, "epoch": epoch, "now": now, "failure": failure},
-        )
     )

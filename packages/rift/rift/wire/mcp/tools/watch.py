@@ -8,7 +8,7 @@ from typing import Any
 from keel.refusal import YOUR_HANDLE, Refusal
 from keel.refusal import Call as CallMend
 from rift.names import WARM_MOST
-from rift.repos import actions
+from rift.origins import actions
 from rift.repos.model import Watched
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import EXAMPLE_REF, EXAMPLE_REPO, REF, REPO

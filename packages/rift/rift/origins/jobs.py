@@ -1,4 +1,4 @@
-"""Upkeep of repositories: their heads are looked at again and again."""
+"""Upkeep of origins: the heads of repositories are looked at again and again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import structlog
 
 from keel.jobs import Jobs, defer
 from rift.deps import Deps
-from rift.repos import actions, store
+from rift.origins import actions, store
 
 log = structlog.get_logger()
 
@@ -18,8 +18,8 @@ TICK_SECONDS = 2
 
 def register(jobs: Jobs[Deps]) -> None:
     """Each repository is a job of its own, so that one whose origin hangs holds no other."""
-    jobs.every("repos.poll", TICK_SECONDS, poll)
-    jobs.on("repos.sync", sync)
+    jobs.every("origins.poll", TICK_SECONDS, poll)
+    jobs.on("origins.sync", sync)
 
 
 async def poll(deps: Deps) -> None:
@@ -28,7 +28,7 @@ async def poll(deps: Deps) -> None:
     now = deps.clock.now()
     async with deps.db.tx() as tx:
         for repo in await store.due(tx, now - after, now):
-            await defer(tx, "repos.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
+            await defer(tx, "origins.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
 
 
 async def sync(deps: Deps, repo: str) -> None:
