@@ -13,7 +13,7 @@ DATABASE = ("psycopg", "psycopg_pool", "sqlalchemy", "alembic", "procrastinate")
 DATABASE_ROOMS = (
     "keel.db", "keel.jobs", "keel.postgres_tenants", "keel.signals",
     "keel.ledger.append", "keel.ledger.store",
-    "keel.ledger.archive_store", "keel.testing.plugin",
+    "keel.ledger.archive_store", "keel.testing.plugin", "keel.vault_rows",
     "rift.migrations", "rift.migrations.*", "rift.tables", "rift.*.store",
     "onbe.migrations", "onbe.migrations.*", "onbe.*.store",
 )  # fmt: skip

@@ -19,7 +19,10 @@ from keel.ending import end, on_signals
 from keel.ids import SystemIds
 from keel.jobs import Jobs
 from keel.signals import Signals
-from rift import meters
+from keel.vault import GivenKeys, Ring, Vault, VaultTrouble, keys_of
+from keel.vault_folder import FolderKeys, read_key
+from keel.vault_rows import Rows
+from rift import meters, sealed
 from rift.boxes import jobs as boxes
 from rift.commands import jobs as commands
 from rift.connections import jobs as connections
@@ -52,6 +55,9 @@ log = structlog.get_logger()
 NOUNS = (mail, sessions, connections, origins, tasks, hosts, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 
+SEALED: tuple[Rows, ...] = ()
+"""What the nouns have sealed in the database."""
+
 
 @asynccontextmanager
 async def connect(
@@ -69,16 +75,17 @@ async def connect(
 
     `url` is the database's, under the runtime role; `agent_url` is where boxes' agents reach this server.
     """
-    clock = SystemClock()
+    clock, ids = SystemClock(), SystemIds()
     async with Database(url) as db, Signals(url) as signals:
         yield Deps(
             clock=clock,
-            ids=SystemIds(),
+            ids=ids,
             db=db,
             signals=signals,
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
             forge=forge or local_forge(),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
+            vault=Vault(vault_keys(settings, data), ids),
             settings=settings,
             data=data,
             agent_url=agent_url,
@@ -95,6 +102,12 @@ def local_boxes(settings: RiftSettings, data: Path) -> BoxDriver:
 def local_forge() -> Forge:
     """The forge that reads repositories by git, as whoever runs this process."""
     return LocalForge()
+
+
+def vault_keys(settings: RiftSettings, data: Path) -> Ring:
+    """The keys that seal secrets: those of the settings, or else those in the data folder."""
+    given = [key for text in settings.vault.keys if (key := read_key(text)) is not None]
+    return GivenKeys(keys_of(given)) if given else FolderKeys(data / "vault")
 
 
 def smtp(settings: RiftSettings) -> Post | None:
@@ -140,7 +153,9 @@ async def work(deps: Deps) -> None:
     for noun in NOUNS:
         noun.register(worker)
     worker.every("ledger.months", 60, months)
+    worker.every("vault.reseal", 60, reseal)
     await months(deps)
+    await reseal(deps)
     await hosts.report(deps)
     await boxes.look_at_all(deps)
     await worker.work(deps)
@@ -150,6 +165,19 @@ async def months(deps: Deps) -> None:
     """Have the ledger's partitions of this month and the next."""
     async with deps.db.tx() as tx:
         await ledger.have_months(tx, deps.clock.now())
+
+
+async def reseal(deps: Deps) -> None:
+    """Seal by the newest key what an older one sealed; the first key is there from the first start on."""
+    try:
+        done, shut = await sealed.reseal(deps, SEALED)
+    except VaultTrouble as trouble:
+        log.error("vault.not_usable", reason=str(trouble))
+        return
+    if done:
+        log.info("vault.sealed_again", secrets=done)
+    if shut:
+        log.error("vault.shut", secrets=shut, reason="their key is not here, or they were changed: set them again")
 
 
 async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> None:

@@ -9,6 +9,7 @@ from keel.clock import Clock
 from keel.db import Database
 from keel.ids import Ids
 from keel.signals import Signals
+from keel.vault import Vault
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
@@ -28,6 +29,8 @@ class Deps:
     boxes: BoxDriver
     forge: Forge
     documents: Documents
+    vault: Vault
+    """What seals secrets before they are written to the database."""
     settings: RiftSettings
     data: Path
     """The data folder: mirrors, boxes and what else is not in the database."""

@@ -23,6 +23,7 @@ from keel.spellings import (
     Paths,
     Secret,
 )
+from keel.vault_folder import read_key
 from rift.names import LIMITS
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "TaskSettings",
     "TelemetrySettings",
     "TokenSettings",
+    "VaultSettings",
 ]
 
 NO_TIME = timedelta(0)
@@ -298,6 +300,20 @@ class EnvironmentSettings(Section):
     )
 
 
+def _vault_keys(value: tuple[str, ...]) -> tuple[str, ...]:
+    if any(read_key(key) is None for key in value):
+        raise ValueError("keys of 32 random bytes in base64 (`openssl rand -base64 32`), newest last")
+    return value
+
+
+class VaultSettings(Section):
+    keys: Annotated[Words, AfterValidator(_vault_keys)] = Field(
+        default=(), repr=False,
+        description="The keys that seal secrets, each 32 random bytes in base64, newest last; without any, those in "
+        "the data folder's `vault/`. For several machines.",
+    )  # fmt: skip
+
+
 class OnbeSettings(Section):
     enabled: bool = Field(
         default=True, description="Whether `rift up` starts Onbe too, where it is installed; `--without-onbe` says no."
@@ -346,6 +362,7 @@ class RiftSettings(Settings):
     sign_in: SignInSettings = SignInSettings()
     tokens: TokenSettings = TokenSettings()
     audit: AuditSettings = AuditSettings()
+    vault: VaultSettings = VaultSettings()
     onbe: OnbeSettings = OnbeSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

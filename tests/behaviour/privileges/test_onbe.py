@@ -72,7 +72,7 @@ def test_onbes_user_reads_its_keys_and_nothing_of_rifts_or_of_its_keepers(up: Ru
     keepers = [*onbes(up)["onbe keeper"], main_of(data / "rift.lock")]
     paths = [
         "/etc/shadow", "/root", *(f"/proc/{pid}/{name}" for pid in keepers for name in ("environ", "fd", "cwd")),
-        *map(str, (data, data / "audit", data / "boxes", data / "mirrors", data / "rift.lock", data / "onbe")),
+        str(data), *(str(data / name) for name in ("audit", "vault", "boxes", "mirrors", "rift.lock", "onbe")),
         *map(str, (data / "onbe" / "admin.key", data / "onbe" / "onbe.lock")),
         *map(str, (data / "postgres" / "cluster", data / "postgres" / "log", data / "postgres" / "run")),
     ]  # fmt: skip

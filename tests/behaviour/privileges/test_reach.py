@@ -131,13 +131,13 @@ def test_the_servers_user_reads_no_secret_of_the_host_and_nothing_of_a_box(whole
 
 def test_the_servers_user_writes_nowhere_in_the_data_folder_but_where_it_seals(whole: Whole) -> None:
     data = whole.up.data
-    folders = [path for path, _, _ in os.walk(data) if not path.startswith(f"{data}/audit")]
+    folders = [path for path, _, _ in os.walk(data) if not path.startswith((f"{data}/audit", f"{data}/vault"))]
     told = whole.tries(*server_user(), WRITE, *folders[:500])
     assert len(told) > 20
     assert {path: said for path, said in told.items() if said != "no: Permission denied"} == {}
     owned = {Path(path, name).relative_to(data).parts[0] for path, folders, files in os.walk(data)
              for name in (*folders, *files) if os.lstat(f"{path}/{name}").st_uid == server_user()[0]}  # fmt: skip
-    assert owned == {"audit"}
+    assert owned == {"audit", "vault"}
 
 
 def test_the_database_knows_the_servers_user_as_the_runtime_role_alone(whole: Whole) -> None:
@@ -178,7 +178,7 @@ def test_a_boxs_user_reads_its_own_box_and_the_mirror_and_writes_its_own_box_alo
     closed = [
         *map(str, (other, other / "home" / "secret", other / "token", other / "agent.json", data / "boxes", data)),
         *("/etc/shadow", "/root", f"/proc/{whole.keeper}/environ", f"/proc/{whole.server}/environ"),
-        *map(str, (data / "postgres" / "cluster", data / "postgres" / "run", data / "mirrors", data / "audit")),
+        *(str(data / name) for name in ("postgres/cluster", "postgres/run", "mirrors", "audit", "vault")),
     ]
     opened = [str(box / "home" / "secret"), str(box / "token"), str(whole.mirror / "objects")]
     told = whole.tries(*box_user(box), READ, *closed, *opened)

@@ -12,6 +12,7 @@ from keel.refusal import Refusal
 from keel.signals import Signals
 from keel.testing import FakeClock, FakeIds
 from keel.testing.plugin import FreshDatabase
+from keel.vault import vault_of
 from rift.audit import Act
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
@@ -42,6 +43,7 @@ async def house(
             boxes=FakeBoxes(nobody),
             forge=forge or FakeForge(),
             documents=FakeDocuments(),
+            vault=vault_of([b"a key that only tests ever seal by"[:32]], FakeIds("vault")),
             settings=RiftSettings(),
             data=data,
             agent_url="http://127.0.0.1:7433",

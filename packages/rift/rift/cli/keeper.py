@@ -17,6 +17,8 @@ from keel.accounts import AccountError, account
 from keel.children import Child
 from keel.ledger.keys import KeyFolder, KeyTrouble
 from keel.telemetry import logs
+from keel.vault import VaultTrouble
+from keel.vault_folder import FolderKeys
 from rift import app
 from rift.cli import beside, conduct, sample
 from rift.cli.child import BOOT
@@ -38,7 +40,8 @@ def child(place: Place, command: conduct.Command, sockets: list[socket.socket]) 
     try:
         who = account(SERVER_USER)
         KeyFolder(place.data / "audit").give(who.uid, who.gid)
-    except (AccountError, KeyTrouble) as error:
+        FolderKeys(place.data / "vault").give(who.uid, who.gid)
+    except (AccountError, KeyTrouble, VaultTrouble) as error:
         fail(str(error))
     with children.child(BOOT, who, [command, str(place.data)], sockets) as started:
         yield started
