@@ -36,6 +36,8 @@ from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
+from rift.drivers.github.http import HttpGitHub
+from rift.drivers.github.protocol import GitHub
 from rift.drivers.line import Line
 from rift.drivers.post.protocol import Post
 from rift.drivers.post.smtp import SmtpConfig, SmtpPost
@@ -70,13 +72,14 @@ async def connect(
     forge: Forge | None = None,
     post: Post | None = None,
     documents: Documents | None = None,
+    github: GitHub | None = None,
 ) -> AsyncIterator[Deps]:
     """Everything a program of Rift needs, for the length of the block.
 
     `url` is the database's, under the runtime role; `agent_url` is where boxes' agents reach this server.
     """
     clock, ids = SystemClock(), SystemIds()
-    async with Database(url) as db, Signals(url) as signals:
+    async with Database(url) as db, Signals(url) as signals, github_of(settings, clock) as there:
         yield Deps(
             clock=clock,
             ids=ids,
@@ -86,6 +89,7 @@ async def connect(
             forge=forge or local_forge(),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
             vault=Vault(vault_keys(settings, data), ids),
+            github=github or there,
             settings=settings,
             data=data,
             agent_url=agent_url,
@@ -108,6 +112,16 @@ def vault_keys(settings: RiftSettings, data: Path) -> Ring:
     """The keys that seal secrets: those of the settings, or else those in the data folder."""
     given = [key for text in settings.vault.keys if (key := read_key(text)) is not None]
     return GivenKeys(keys_of(given)) if given else FolderKeys(data / "vault")
+
+
+@asynccontextmanager
+async def github_of(settings: RiftSettings, clock: Clock) -> AsyncIterator[GitHub]:
+    """GitHub, or the GitHub Enterprise Server that is set. Nothing is connected before something is asked."""
+    there = HttpGitHub(settings.github.url, settings.github.api, clock)
+    try:
+        yield there
+    finally:
+        await there.close()
 
 
 def smtp(settings: RiftSettings) -> Post | None:

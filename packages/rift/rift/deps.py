@@ -13,6 +13,7 @@ from keel.vault import Vault
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.github.protocol import GitHub
 from rift.drivers.post.protocol import Post
 from rift.drivers.signon.protocol import SignOn
 from rift.settings import RiftSettings
@@ -31,6 +32,7 @@ class Deps:
     documents: Documents
     vault: Vault
     """What seals secrets before they are written to the database."""
+    github: GitHub
     settings: RiftSettings
     data: Path
     """The data folder: mirrors, boxes and what else is not in the database."""

@@ -19,6 +19,7 @@ from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.documents.fake import FakeDocuments
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
+from rift.drivers.github.fake import FakeGitHub
 from rift.drivers.post.protocol import Post
 from rift.people import actions
 from rift.people.model import Caller, User
@@ -44,6 +45,7 @@ async def house(
             forge=forge or FakeForge(),
             documents=FakeDocuments(),
             vault=vault_of([b"a key that only tests ever seal by"[:32]], FakeIds("vault")),
+            github=FakeGitHub(clock),
             settings=RiftSettings(),
             data=data,
             agent_url="http://127.0.0.1:7433",
