@@ -8,7 +8,7 @@ import typer
 
 from keel.commanding import told, verbosely
 from keel.telemetry import logs
-from rift.cli import audit, mail, people, repos, system
+from rift.cli import audit, github, mail, people, repos, system
 from rift.secrecy import for_logs
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.add_typer(people.orgs, name="org")
 app.add_typer(people.tokens, name="token")
 app.add_typer(mail.app, name="mail")
 app.add_typer(repos.app, name="repo")
+app.add_typer(github.app, name="github")
 app.add_typer(audit.app, name="audit")
 
 
