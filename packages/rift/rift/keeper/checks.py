@@ -19,6 +19,7 @@ from rift.drivers.forge.protocol import Access
 BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 MIRROR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 WORD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NUMBER_LIMIT = 2**53
 TEXT_LIMIT = 8192
@@ -106,6 +107,15 @@ def _access(bounds: Bounds, access: Access | None) -> bool:
     )
 
 
+def _name(bounds: Bounds, name: str) -> bool:
+    """The id of a build or a repository: a folder's name."""
+    return bool(BUILD.fullmatch(name))
+
+
+def _names(bounds: Bounds, names: tuple[str, ...]) -> bool:
+    return all(map(BUILD.fullmatch, names))
+
+
 def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
     return (
         _box(bounds, spec.box)
@@ -129,9 +139,13 @@ def _limits(limits: Limits) -> bool:
 CHECKS: Mapping[str, Callable[[Bounds, Any], bool]] = {
     "access": _access,
     "box": _box,
+    "build": _name,
+    "builds": _names,
     "commit": _commit,
     "epoch": _number,
     "mirror": _mirror,
+    "offset": _number,
+    "repo": _name,
     "spec": _spec,
     "url": _url,
 }
