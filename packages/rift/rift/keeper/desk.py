@@ -13,7 +13,7 @@ from rift.drivers.forge.protocol import Forge, ForgeError, ForgeInterrupted
 from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, read
 from rift.drivers.nix.protocol import Builder, BuildError, BuildInterrupted
 from rift.drivers.orders import ORDERS, BadArguments
-from rift.keeper.checks import Bounds, refuse, too_large
+from rift.keeper.checks import Bounds, refuse, too_large, without_data
 
 log = structlog.get_logger()
 
@@ -109,7 +109,7 @@ class Desk:
         order = ORDERS.get(name)
         if order is None or name.partition(".")[0] not in self._drivers:
             raise DriverError("The keeper knows no such order.")
-        if too_large(arguments):
+        if too_large(without_data(arguments)):
             raise order.error(f"The keeper refuses arguments of this size at {name}.")
         try:
             taken = order.unpack(arguments)
