@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pytest loads the plugin itself
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
 
-pytest_plugins = ["keel.testing.plugin"]
+pytest_plugins = ["keel.testing.plugin", "tests.github.fixtures"]
 
 UV_NODE = ".venv/bin/uv pip install --require-hashes -r requirements/node.txt"
 TOOLS = {
