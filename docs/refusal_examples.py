@@ -53,6 +53,7 @@ TWIN = replace(BOX, id="b-898104bb591843adcbfc8818")
 PARKED = replace(BOX, state="parked")
 OPEN = (OpenCommand(VM, 11, "bash", "npm test", True, NOW), OpenCommand(VM, 12, "bash", "npm start", True, NOW))
 REPO = Repo("repo_app", "org_ada", "acme", "app", "https://example.org/acme/app.git", "proxy", NOW, None, NOW)
+HUB = replace(REPO, forge="github", account=4711, login="acme", github_id=42)
 FAILED = Watch(REPO.id, "main", 1, COMMIT, 0, "the checkout could not be made: No space left on device", NOW)
 INVITATION = Invitation(
     "inv_4m2k7qpx9tzr", "org_lovelace", "lovelace", "grace@example.com", "member", "ada@example.com", NOW,
@@ -108,6 +109,11 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "watched_ref_gone": lambda: repos.no_head(REPO, "next", True, "personal"),
     "head_failed": lambda: repos.failed_head(REPO, FAILED, True, "personal", 42),
     "warm_out_of_range": lambda: repos.warm_out_of_range("acme/app", "main", 500),
+    "repository_being_read": lambda: repos.being_read(HUB, "main", 1),
+    "repository_not_enabled": lambda: repos.not_enabled(HUB, False, "personal"),
+    "repository_suspended": lambda: repos.account_suspended(HUB),
+    "repository_removed": lambda: repos.account_removed(HUB, False, "personal"),
+    "repository_uncovered": lambda: repos.uncovered(HUB, "personal"),
     "warm_limit": lambda: repos.too_warm("acme/app", "main", 100, 60, 128),
     "needs_admin": lambda: people.needs_admin(
         "acme", CallMend("rift_watch", {"repo": "acme/app", "ref": "next", "warm": 1}).text

@@ -97,32 +97,32 @@ def test_suggestions_are_few_and_among_the_names(asked: str, names: list[str]) -
 
 
 def test_a_known_branch_is_watched_at_its_head() -> None:
-    assert decide_watch(APP, "main", 0, {"main": HEAD}) == HEAD
-    assert decide_watch(APP, "main", 100, {"main": HEAD}) == HEAD
+    assert decide_watch(APP, "main", 0, {"main": HEAD}, "personal") == HEAD
+    assert decide_watch(APP, "main", 100, {"main": HEAD}, "personal") == HEAD
 
 
 @pytest.mark.parametrize(("warm", "nearest"), [(-1, 0), (101, 100)])
 def test_a_warm_count_out_of_range_is_refused_with_the_nearest(warm: int, nearest: int) -> None:
-    refusal = refused(decide_watch(APP, "main", warm, {"main": HEAD}), "warm_out_of_range")
+    refusal = refused(decide_watch(APP, "main", warm, {"main": HEAD}, "personal"), "warm_out_of_range")
     assert refusal.mends == (Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": nearest}),)
 
 
 def test_an_unknown_branch_is_refused_with_the_calls_for_close_ones() -> None:
-    refusal = refused(decide_watch(APP, "mian", 2, {"main": HEAD, "zz": HEAD}), "no_such_ref")
+    refusal = refused(decide_watch(APP, "mian", 2, {"main": HEAD, "zz": HEAD}, "personal"), "no_such_ref")
     assert "Close to it: main." in refusal.sentence
     assert refusal.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
 
 
 def test_an_unknown_branch_like_no_other_is_refused_with_those_there_are() -> None:
     heads = {f"b{n:02}": HEAD for n in range(30)}
-    refusal = refused(decide_watch(APP, "completely-else", 1, heads), "no_such_ref")
+    refusal = refused(decide_watch(APP, "completely-else", 1, heads, "personal"), "no_such_ref")
     assert "It has b00, b01," in refusal.sentence
     assert "b29" not in refusal.sentence
     assert len([mend for mend in refusal.mends if isinstance(mend, Call)]) == 3
 
 
 def test_a_branch_of_an_unread_origin_is_refused_with_what_went_wrong() -> None:
-    refusal = refused(decide_watch(repo(failure="host is down"), "main", 1, {}), "no_such_ref")
+    refusal = refused(decide_watch(repo(failure="host is down"), "main", 1, {}, "personal"), "no_such_ref")
     assert "host is down" in refusal.sentence
 
 

@@ -43,6 +43,8 @@ def decide_gaps(
     ref is a gap only while nothing is `ready`: it may be meant so.
     """
     gaps = [Gap(f'An invitation to the team "{one.team}" waits for you.', accepting(one)) for one in invitations]
+    if not any(org.repos for org in orgs) and any(org.unwatched for org in orgs):
+        return (*gaps, *(_unwatched(org) for org in orgs if org.unwatched))
     if not any(org.repos for org in orgs):
         team = next((org.org.name for org in orgs if not org.org.personal), None)
         ours = f"; for a team, `--org {shlex.quote(team)}` in place of `--user`" if team else ""
@@ -52,6 +54,13 @@ def decide_gaps(
         for view in org.repos:
             gaps += _repo_gaps(org, view, branches.get(view.repo.id, []), ready)
     return tuple(gaps)
+
+
+def _unwatched(org: OrgView) -> Gap:
+    """GitHub's repositories are there, and none of them is watched: which one, somebody has to say."""
+    count = f"{org.unwatched} repositor{'y' if org.unwatched == 1 else 'ies'}"
+    text = f"No ref of the {count} that the App covers in {org.org.name} is watched: rift_watch one of these."
+    return Gap(text, Call("rift_repos", {"org": org.org.name}))
 
 
 def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -> list[Gap]:

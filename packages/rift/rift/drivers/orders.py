@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rift.drivers.boxes.protocol import BoxDriver, DriverError
 from rift.drivers.forge.protocol import Forge, ForgeError
-from rift.drivers.line import Failure, Line
-from rift.drivers.nix.protocol import Builder, BuildError
+from rift.drivers.line import Line
 
 
 class BadArguments(Exception):
@@ -28,7 +27,7 @@ class Order:
     parameters: Mapping[str, TypeAdapter[Any]]
     hints: Mapping[str, Any]
     answer: TypeAdapter[Any]
-    error: Failure
+    error: type[DriverError] | type[ForgeError]
 
     def pack(self, *args: Any) -> dict[str, Any]:
         """Arguments as JSON carries them."""
@@ -62,7 +61,7 @@ def _more(hint: Any, value: Any) -> bool:
     return not value.keys() <= hints.keys() or any(_more(hints[name], one) for name, one in value.items())
 
 
-def orders(kind: str, protocol: type, error: Failure) -> dict[str, Order]:
+def orders(kind: str, protocol: type, error: type[DriverError] | type[ForgeError]) -> dict[str, Order]:
     """The methods of a protocol that may be called from afar, by `kind.method`."""
     found = {}
     for name, method in vars(protocol).items():
@@ -78,9 +77,8 @@ def orders(kind: str, protocol: type, error: Failure) -> dict[str, Order]:
 ORDERS: Mapping[str, Order] = {
     **orders("boxes", BoxDriver, DriverError),
     **orders("forge", Forge, ForgeError),
-    **orders("builder", Builder, BuildError),
 }
-"""All that a server may have its keeper do with boxes, repositories and their environments."""
+"""All that a server may have its keeper do with boxes and repositories."""
 
 
 class Remote:

@@ -11,9 +11,8 @@ import structlog
 from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted
 from rift.drivers.forge.protocol import Forge, ForgeError, ForgeInterrupted
 from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, read
-from rift.drivers.nix.protocol import Builder, BuildError, BuildInterrupted
 from rift.drivers.orders import ORDERS, BadArguments
-from rift.keeper.checks import Bounds, refuse, too_large, without_data
+from rift.keeper.checks import Bounds, refuse, too_large
 
 log = structlog.get_logger()
 
@@ -31,7 +30,7 @@ class Desk:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         bounds: Bounds,
-        drivers: Mapping[str, BoxDriver | Forge | Builder],
+        drivers: Mapping[str, BoxDriver | Forge],
         extra: Extra | None = None,
         said: Callable[[str], None] | None = None,
     ) -> None:
@@ -86,9 +85,9 @@ class Desk:
     async def _do(self, number: int, name: str, arguments: Any) -> None:
         try:
             answer = {"id": number, "ok": await self._answer(name, arguments)}
-        except (DriverError, ForgeError, BuildError) as error:
+        except (DriverError, ForgeError) as error:
             answer = {"id": number, "error": error.reason}
-            if isinstance(error, Interrupted | ForgeInterrupted | BuildInterrupted):
+            if isinstance(error, Interrupted | ForgeInterrupted):
                 answer["interrupted"] = True
         except Exception as error:
             log.exception("keeper.fault", order=name if name in ORDERS else "unknown")
@@ -109,7 +108,7 @@ class Desk:
         order = ORDERS.get(name)
         if order is None or name.partition(".")[0] not in self._drivers:
             raise DriverError("The keeper knows no such order.")
-        if too_large(without_data(arguments)):
+        if too_large(arguments):
             raise order.error(f"The keeper refuses arguments of this size at {name}.")
         try:
             taken = order.unpack(arguments)

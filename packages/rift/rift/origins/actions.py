@@ -5,37 +5,52 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
+from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.secrecy import masked
 from rift.audit import Act, SystemAct, audited, refuse
 from rift.deps import Deps
 from rift.drivers.forge.protocol import Access, ForgeError
+from rift.drivers.github.protocol import GitHubBusy, GitHubError
 from rift.origins import refusals, store
-from rift.origins.decide import changes, name_of, storable, url_of
+from rift.origins.decide import changes, name_of, rests_until, storable, url_of
 from rift.origins.model import Synced
 from rift.people import actions as people
 from rift.people.model import Caller, Team
 from rift.repos import actions as repos
-from rift.repos.decide import ref_of
+from rift.repos.decide import ref_of, why_closed
 from rift.repos.model import Repo, Watched
+from rift.times import rfc3339
 
 LOOK_FOR = timedelta(seconds=20)
 """Who reads an origin has it to itself for so long, and says again and again that it still does."""
 LOOK_AHEAD_SECONDS = 20.0
 """How long rift_watch looks for a branch that Rift has not seen yet."""
+SOON = timedelta(seconds=10)
+"""A head that was read so long ago is good for a new watch."""
 SYNC_WAITS = 120.0
 """How long `rift repo sync` waits for another process that reads the same origin, in seconds."""
 
 
 async def access_of(deps: Deps, repo: Repo) -> Access | None:
-    """What opens a repository's origin, beside what the host's own git knows; None where nothing is needed."""
-    return None
+    """What opens a repository's origin, beside what the host's own git knows; None where nothing is needed.
+
+    Raises GitHubError and its kinds where GitHub gives no token; not to be called inside a transaction.
+    """
+    if repo.account is None:
+        return None
+    raise GitHubError("GitHub gives no token yet")
+
+
+async def want(tx: Tx, repo: str) -> None:
+    """Ask for a look at a repository's (id) origin, once this transaction commits."""
+    await jobs.defer(tx, "origins.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
 
 
 # What admins do ------------------------------------------------------------
@@ -101,56 +116,83 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     """Read a repository's origin once and let its heads be what they are there. None when it is not there any more.
 
     One process reads an origin at a time; another finds that out and is `skipped`. The origin is asked for its heads
-    first and fetched only when they moved, when the mirror was lost, or when `thorough`.
+    first and fetched only when they moved, when the mirror was lost, or when `thorough`. One that GitHub does not give
+    now is not asked for.
     """
     async with deps.db.tx() as tx:
         now = deps.clock.now()
-        epoch = await store.begin_sync(tx, id, now, now + LOOK_FOR)
         repo = await repos.repo_by_id(tx, id)
+        if repo is not None and not repo.open:
+            return Synced(repo, (), why_closed(repo))
+        epoch = await store.begin_sync(tx, id, now, now + LOOK_FOR)
         known = await repos.heads_of(tx, id)
     if repo is None:
         return None
     if epoch is None:
         return Synced(repo, (), None, skipped=True)
-    failure, heads, mirror = None, known, repos.mirror_path(deps, id)
+    failure, heads, mirror, patience = None, known, repos.mirror_path(deps, id), None
     try:
         async with _kept(deps, id, epoch):
             access = await access_of(deps, repo)
             seen = None if thorough else storable(await deps.forge.heads(repo.url, access))
             if seen != known or (known and not await deps.forge.has(mirror)):
                 heads = storable(await deps.forge.fetch(repo.url, mirror, access))
-    except ForgeError as error:
+    except GitHubBusy as error:
+        failure, patience = f"{masked(error.reason)} It is read again at {rfc3339(error.until)}.", error.until
+    except (ForgeError, GitHubError) as error:
         failure = masked(error.reason)
     except BaseException:
         async with deps.db.tx() as tx:
             await store.leave_sync(tx, id, epoch)
         raise
-    return await _apply(deps, repo, epoch, heads, failure)
+    return await _apply(deps, repo, epoch, heads, failure, patience)
 
 
-async def _apply(deps: Deps, repo: Repo, epoch: int, heads: dict[str, str], failure: str | None) -> Synced:
+async def _apply(
+    deps: Deps, repo: Repo, epoch: int, heads: dict[str, str], failure: str | None, patience: datetime | None
+) -> Synced:
     async with deps.db.tx() as tx:
-        if not await store.end_sync(tx, repo.id, epoch, deps.clock.now(), failure):
+        after, before = patience, await store.failures(tx, repo.id)
+        if failure and repo.account is not None:
+            every, now = deps.settings.github.poll_every, deps.clock.now()
+            after = after or rests_until(before, every, now)
+        if not await store.end_sync(tx, repo.id, epoch, deps.clock.now(), failure, after):
             return Synced(repo, (), None, skipped=True)
+        if failure and repo.account is not None and not before and patience is None:
+            await cover(tx, repo.account)  # it may be renamed, taken off the list, or gone
         moved = () if failure else changes(await repos.heads_of(tx, repo.id), heads)
         if moved:
             await repos.let_move(tx, repo.id, moved)
+        if moved or failure != repo.failure:
+            await tx.notify(repos.topic(repo.org))
         await tx.notify(f"repo:{repo.id}")
         return Synced(await repos.repo_by_id(tx, repo.id) or repo, moved, failure)
 
 
+async def cover(tx: Tx, installation: int) -> None:
+    """Ask for the list of what the App covers in an account, once this transaction commits."""
+    about = f"cover:{installation}"
+    await jobs.defer(tx, "coverage.cover", once=about, lock=about, installation=installation)
+
+
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
     """Read an origin, after whoever reads it now: what they see may be older than this call."""
-    deadline = deps.clock.monotonic() + SYNC_WAITS
-    with deps.signals.on(f"repo:{repo.id}") as looked:
+    synced = await sync_in_turn(deps, repo.id, SYNC_WAITS, thorough=True)
+    if synced is None:
+        return Synced(repo, (), "it is not there any more")
+    if synced.skipped:
+        return replace(synced, failure=f"another process has been reading it for {SYNC_WAITS:g} s")
+    return synced
+
+
+async def sync_in_turn(deps: Deps, id: str, seconds: float, *, thorough: bool = False) -> Synced | None:
+    """Read a repository's origin after whoever reads it now; `skipped` when they do for so long."""
+    deadline = deps.clock.monotonic() + seconds
+    with deps.signals.on(f"repo:{id}") as looked:
         while True:
-            synced = await sync_repo(deps, repo.id, thorough=True)
-            if synced is None:
-                return Synced(repo, (), "it is not there any more")
-            if not synced.skipped:
+            synced = await sync_repo(deps, id, thorough=thorough)
+            if synced is None or not synced.skipped or deps.clock.monotonic() > deadline:
                 return synced
-            if deps.clock.monotonic() > deadline:
-                return replace(synced, failure=f"another process has been reading it for {SYNC_WAITS:g} s")
             await looked.wait(1.0)
 
 
@@ -173,14 +215,26 @@ async def _kept(deps: Deps, id: str, epoch: int) -> AsyncIterator[None]:
 
 
 async def _look_ahead(deps: Deps, caller: Caller, repo: str, ref: str) -> None:
-    """A branch pushed a moment ago may be watched: when an admin names one that is not known yet, look for it now."""
+    """A branch pushed a moment ago may be watched: when an admin names one that is not known yet, look for it now.
+
+    So may one of a repository that nobody has watched, and so nobody reads. Where that takes longer, it goes on as a
+    job.
+    """
     async with deps.db.tx() as tx:
         found = await repos.find_repo(tx, caller, repo)
-        if isinstance(found, Refusal) or not found[1].admin or ref in await repos.heads_of(tx, found[0].id):
+        if isinstance(found, Refusal) or not found[1].admin or not found[0].open:
             return
-    with suppress(TimeoutError):
+        one = found[0]
+        idle = one.account is not None and not await repos.watched_refs(tx, one.id)
+        stale = idle and (one.synced_at is None or deps.clock.now() - one.synced_at > SOON)
+        if not stale and ref in await repos.heads_of(tx, one.id):
+            return
+    try:
         async with asyncio.timeout(LOOK_AHEAD_SECONDS):
-            await sync_repo(deps, found[0].id)
+            await sync_in_turn(deps, one.id, LOOK_AHEAD_SECONDS)
+    except TimeoutError:
+        async with deps.db.tx() as tx:
+            await want(tx, one.id)
 
 
 async def _free(tx: Tx, owner_email: str | None, team: str | None, name: tuple[str, str]) -> str | Refusal:

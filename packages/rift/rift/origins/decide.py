@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from keel.refusal import Refusal
@@ -12,6 +13,9 @@ from rift.repos.model import Change, Heads
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 """What is fetched. Git's own helpers (`ext::`) run commands, so nothing else is."""
+
+RESTS_MOST = timedelta(minutes=30)
+"""How long an origin that cannot be read is left alone at most."""
 
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 _SCP = re.compile(r"(?:[\w.+-]+@)?[\w.-]+:(?!:|//)[^\s].*")
@@ -54,3 +58,9 @@ def changes(before: Heads, after: Heads) -> tuple[Change, ...]:
     """What moved between two looks at the heads, by ref."""
     refs = sorted(before.keys() | after.keys())
     return tuple(Change(ref, before.get(ref), after.get(ref)) for ref in refs if before.get(ref) != after.get(ref))
+
+
+def rests_until(failures: int, every: timedelta, now: datetime) -> datetime:
+    """When an origin that could not be read so often in a row is looked at by itself again: twice as late each time."""
+    twice: int = 2 ** min(failures, 16)
+    return now + min(every * twice, RESTS_MOST)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import structlog
 
-from keel.jobs import Jobs, defer
+from keel.jobs import Jobs
 from rift.deps import Deps
 from rift.origins import actions, store
 
@@ -23,17 +23,20 @@ def register(jobs: Jobs[Deps]) -> None:
 
 
 async def poll(deps: Deps) -> None:
-    """Ask for a look at each repository whose turn it is (Rift:Repos:PollEvery)."""
-    after = deps.settings.repos.poll_every - timedelta(seconds=TICK_SECONDS / 2)
-    now = deps.clock.now()
+    """Ask for a look at each repository whose turn it is: Rift:Repos:PollEvery, Rift:GitHub:PollEvery.
+
+    Of GitHub's only the watched are read: a webhook tells of most pushes, and a poll finds those it did not tell of.
+    """
+    tick, now = timedelta(seconds=TICK_SECONDS / 2), deps.clock.now()
+    every, every_github = deps.settings.repos.poll_every, deps.settings.github.poll_every
     async with deps.db.tx() as tx:
-        for repo in await store.due(tx, now - after, now):
-            await defer(tx, "origins.sync", once=f"sync:{repo}", lock=f"sync:{repo}", repo=repo)
+        for repo in await store.due(tx, now, now - every + tick, now - every_github + tick):
+            await actions.want(tx, repo)
 
 
 async def sync(deps: Deps, repo: str) -> None:
     """Read one repository's origin."""
-    synced = await actions.sync_repo(deps, repo)
+    synced = await actions.sync_in_turn(deps, repo, actions.LOOK_FOR.total_seconds())
     if synced is None or synced.skipped:
         return
     for change in synced.changes:

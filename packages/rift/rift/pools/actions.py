@@ -21,7 +21,7 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
     """
     async with deps.db.tx() as tx:
         await store.lock(tx, repo, ref)
-        watch = await repos.watch_of(tx, repo, ref)
+        watch = await repos.pooled(tx, repo, ref)
         wanted = Wanted(watch.warm, watch.head, watch.failure_at) if watch else None
         step = decide_fill(wanted, await store.unclaimed(tx, repo, ref), deps.clock.now())
         found = await repos.repo_by_id(tx, repo)

@@ -54,7 +54,8 @@ async def orgs_of(tx: Tx, caller: Caller) -> tuple[OrgView, ...]:
     names = {place.org: place.name for place in places}
     repos = [repo for repo in await store.theirs(tx, caller.user) if repo.org in names]
     views = await _views(tx, [(repo, names[repo.org]) for repo in repos])
-    return by_org(places, await people.members(tx, caller.user), views)
+    accounts, others = await store.accounts(tx, list(names)), await store.in_store(tx, list(names))
+    return by_org(places, await people.members(tx, caller.user), views, accounts, others)
 
 
 async def branches_of(tx: Tx, repos: Sequence[str]) -> dict[str, list[str]]:
@@ -69,14 +70,23 @@ async def list_org(deps: Deps, act: Act, org: str) -> OrgRepos | Refusal:
         if isinstance(member, Refusal):
             return row.said(member)
         views = await _views(tx, [(repo, member.name) for repo in await store.of_org(tx, member.org)])
-        return row.said(OrgRepos(member, tuple(views)))
+        accounts = (await store.accounts(tx, [member.org])).get(member.org, [])
+        return row.said(OrgRepos(member, tuple(views), tuple(accounts), tuple(await store.stored(tx, member.org))))
+
+
+async def unwatched(tx: Tx, org: str, wanted: str, limit: int, offset: int) -> list[Repo]:
+    """Some of the repositories that the App covers in an organization (by id) and no ref of which is watched, by name.
+
+    Only those whose name has `wanted` in it.
+    """
+    return await store.stored(tx, org, wanted, limit, offset)
 
 
 async def find_repo(tx: Tx, caller: Caller, asked: str) -> tuple[Repo, Membership] | Refusal:
     """The caller's repository OWNER/NAME (or NAME, if only one has it), and their place in its organization."""
     asked = asked_for(asked)
     found = await store.named(tx, caller.user, asked.rpartition("/")[2])
-    repo = decide_repo(asked, found, [one.full for one in found or await store.theirs(tx, caller.user)])
+    repo = decide_repo(asked, found, [one.full for one in found] or await store.near(tx, caller.user, asked))
     if isinstance(repo, Refusal):
         return repo
     member = await people.role_in(tx, repo.org, caller.user)
@@ -112,6 +122,11 @@ async def heads_of(tx: Tx, repo: str) -> dict[str, str]:
     return await store.heads(tx, repo)
 
 
+async def watched_refs(tx: Tx, repo: str) -> list[str]:
+    """The watched refs of a repository (by id)."""
+    return [one.ref for one in await store.watches(tx, [repo])]
+
+
 async def put_new(tx: Tx, repo: Repo) -> bool:
     """Add a repository; False when its organization has one of that name."""
     return await store.insert(tx, repo)
@@ -132,6 +147,12 @@ async def let_move(tx: Tx, repo: str, moved: Sequence[Change]) -> None:
 async def watch_of(tx: Tx, repo: str, ref: str) -> Watch | None:
     """One watched ref of a repository (by id)."""
     return await store.watch(tx, repo, ref)
+
+
+async def pooled(tx: Tx, repo: str, ref: str) -> Watch | None:
+    """The same for whoever keeps boxes warm: None also while the repository may give no boxes, so that they drain."""
+    found = await store.find(tx, repo)
+    return await store.watch(tx, repo, ref) if found and found.open else None
 
 
 async def note_failure(tx: Tx, deps: Deps, repo: str, ref: str, commit: str, failure: str) -> None:
@@ -161,11 +182,12 @@ async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Wat
     """Watch a branch that Rift knows, or change how many warm boxes it has. Source: rift_watch."""
     ref = ref_of(ref)
     async with audited(deps, act) as (tx, row):
-        found = await _to_change(tx, act, repo, Call("rift_watch", {"repo": repo, "ref": ref, "warm": warm}))
-        if isinstance(found, Refusal):
-            return row.said(found)
+        place = await _to_change(tx, act, repo, Call("rift_watch", {"repo": repo, "ref": ref, "warm": warm}))
+        if isinstance(place, Refusal):
+            return row.said(place)
+        found, member = place
         await store.lock(tx, found.id)
-        head = decide_watch(found, ref, warm, await store.heads(tx, found.id))
+        head = decide_watch(found, ref, warm, await store.heads(tx, found.id), member.name)
         if isinstance(head, Refusal):
             return row.said(head)
         most = deps.settings.boxes.per_organization
@@ -174,6 +196,7 @@ async def watch(deps: Deps, act: Act, repo: str, ref: str, warm: int = 1) -> Wat
         was = await store.watch(tx, found.id, ref)
         await store.put_watch(tx, found.id, ref, warm, deps.clock.now())
         await pool_moved(tx, found.id, ref)
+        await tx.notify(topic(found.org))
         return row.said(Watched(found, ref, head, warm, was.warm if was else None))
 
 
@@ -181,22 +204,46 @@ async def unwatch(deps: Deps, act: Act, repo: str, ref: str) -> Unwatched | Refu
     """Stop watching a branch: warm boxes go, none can be claimed, claimed ones run on. Source: rift_unwatch."""
     ref = ref_of(ref)
     async with audited(deps, act) as (tx, row):
-        found = await _to_change(tx, act, repo, Call("rift_unwatch", {"repo": repo, "ref": ref}))
-        if isinstance(found, Refusal):
-            return row.said(found)
+        place = await _to_change(tx, act, repo, Call("rift_unwatch", {"repo": repo, "ref": ref}))
+        if isinstance(place, Refusal):
+            return row.said(place)
+        found, _ = place
         await store.lock(tx, found.id)
         if not await store.drop_watch(tx, found.id, ref):
             watched = [one.ref for one in await store.watches(tx, [found.id])]
             return row.said(refusals.unwatch_unwatched(found, ref, watched))
         await pool_moved(tx, found.id, ref)
+        await tx.notify(topic(found.org))
         return row.said(Unwatched(found, ref, await store.unclaimed(tx, found.id, ref)))
+
+
+async def set_push(
+    deps: Deps, act: Act | SystemAct, repo: str, *, default: bool | None = None, watched: bool | None = None
+) -> Repo | Refusal:
+    """Let a repository's boxes push to its default branch, or to watched refs, or not any more. None: as it is.
+
+    `repo` is its id where an admin does it on its page, and its whole name where whoever runs the server does.
+    Source: `rift repo push`.
+    """
+    async with audited(deps, act) as (tx, row):
+        if isinstance(act, Act):
+            found: list[Repo] | Refusal = await _on_page(tx, act.caller, repo)
+        else:
+            found = await added(tx, repo)
+        if isinstance(found, Refusal):
+            return row.said(found)
+        for one in found:
+            row.org = one.org
+            await store.put_push(tx, one.id, default, watched)
+            await tx.notify(topic(one.org))
+        return row.said(await store.find(tx, found[0].id) or found[0])
 
 
 # What the server's own commands do ------------------------------------------------------------
 
 
 async def list_repos(deps: Deps) -> list[RepoView]:
-    """Every repository there is. Source: `rift repo ls`."""
+    """Every repository in use: all that are not GitHub's, and of those the watched. Source: `rift repo ls`."""
     async with deps.db.tx() as tx:
         return await _views(tx, await store.everything(tx))
 
@@ -222,18 +269,34 @@ async def renew(tx: Tx, deps: Deps, repo: str) -> None:
 
 
 async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
-    """The repositories of this name, in whichever organization, or all of them."""
-    named = [repo for repo, _ in await store.everything(tx) if full is None or repo.full == full.strip()]
-    return named if named or full is None else refusals.no_such_added(full)
+    """The repositories of this name, in whichever organization, or all that are in use."""
+    if full is None:
+        return [repo for repo, _ in await store.everything(tx)]
+    owner, _, name = full.strip().partition("/")
+    return await store.of_name(tx, owner, name) or refusals.no_such_added(full)
 
 
-async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> Repo | Refusal:
-    """The repository, if the caller may change it: members read, admins change."""
+def topic(org: str) -> str:
+    """What is notified when what an organization's lists tell has become another."""
+    return f"repos:{org}"
+
+
+async def _on_page(tx: Tx, caller: Caller, id: str) -> list[Repo] | Refusal:
+    """The one repository with this id, if the caller may change it."""
+    repo = await store.find(tx, id)
+    member = await people.role_in(tx, repo.org, caller.user) if repo else None
+    if repo is None or member is None:
+        return refusals.no_such_repository(id, ())
+    return people.admin_only(member, f"set where boxes of {repo.full} may push, on the Repositories page") or [repo]
+
+
+async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> tuple[Repo, Membership] | Refusal:
+    """The repository, if the caller may change it: members read, admins change. `call` does it."""
     found = await find_repo(tx, act.caller, repo)
     if isinstance(found, Refusal):
         return found
     one, member = found
-    return people.admin_only(member, Call(call.tool, {**call.arguments, "repo": one.full}).text) or one
+    return people.admin_only(member, Call(call.tool, {**call.arguments, "repo": one.full}).text) or found
 
 
 async def _views(tx: Tx, repos: list[tuple[Repo, str]]) -> list[RepoView]:

@@ -11,7 +11,7 @@ from keel.refusal import Refusal
 from rift.names import HEAD_RESTS, WARM_MOST
 from rift.people.model import Member, Membership
 from rift.repos import refusals
-from rift.repos.model import Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
+from rift.repos.model import Account, Heads, Network, OrgView, Repo, RepoView, Watch, WatchedHead
 
 BRANCHES_TOLD = 10
 """How many branches a refusal names at most."""
@@ -32,9 +32,10 @@ def decide_repo(asked: str, found: Sequence[Repo], all_names: Sequence[str]) -> 
 
     `found` are the caller's repositories whose name fits whatever the case, those of the caller's own organization
     first, and of two with one OWNER/NAME the first is meant; `all_names` are the names of all the caller's
-    repositories, to suggest from.
+    repositories, to suggest from. One that the App covers no more is meant only where no other is.
     """
     owner, slash, name = asked.strip().rpartition("/")
+    found = [one for one in found if one.uncovered_at is None] or found
     for fold in (str, str.lower):
         wanted = (fold(owner), fold(name))
         fits = [one for one in found if fold(one.name) == wanted[1] and (not slash or fold(one.owner) == wanted[0])]
@@ -55,13 +56,39 @@ def close_to(asked: str, names: Sequence[str]) -> list[str]:
     return [by_lower[lower] for lower in close[:5]]
 
 
-def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads) -> str | Refusal:
-    """The head to watch, or why the ref cannot be watched."""
+def decide_open(repo: Repo, admin: bool, org: str) -> Refusal | None:
+    """Why a repository of GitHub's may be neither watched nor give boxes now, with what mends it; None where it may."""
+    if repo.removed_at is not None:
+        return refusals.account_removed(repo, admin, org)
+    if repo.suspended_at is not None:
+        return refusals.account_suspended(repo)
+    if repo.uncovered_at is not None:
+        return refusals.uncovered(repo, org)
+    return None if repo.enabled else refusals.not_enabled(repo, admin, org)
+
+
+def why_closed(repo: Repo) -> str | None:
+    """Why a repository of GitHub's gives no VMs now, in a few words."""
+    if repo.removed_at is not None:
+        return f"{repo.login} does not have the App any more"
+    if repo.suspended_at is not None:
+        return f"{repo.login} has the App suspended"
+    if repo.uncovered_at is not None:
+        return "the App does not cover it any more"
+    return None if repo.enabled else f"Rift is not on for {repo.login}"
+
+
+def decide_watch(repo: Repo, ref: str, warm: int, heads: Heads, org: str) -> str | Refusal:
+    """The head to watch, or why the ref cannot be watched. Only admins of `org` come so far."""
     if not 0 <= warm <= WARM_MOST:
         return refusals.warm_out_of_range(repo.full, ref, warm)
+    if closed := decide_open(repo, True, org):
+        return closed
     head = heads.get(ref)
     if head is not None:
         return head
+    if repo.synced_at is None:
+        return refusals.being_read(repo, ref, warm)
     return refusals.no_such_ref(repo, ref, warm, close_to(ref, list(heads)), sorted(heads)[:BRANCHES_TOLD])
 
 
@@ -84,6 +111,8 @@ def decide_head(
     A failure at the head answers for a minute; then a box is tried again, for what failed may have been the machine's
     fault. Where warm boxes run all the same, they are given.
     """
+    if closed := decide_open(repo, admin, org):
+        return closed
     watch = next((one for one in watches if one.ref == ref), None)
     if watch is None:
         return refusals.not_watched(repo, ref, admin, org, [one.ref for one in watches][:BRANCHES_TOLD])
@@ -119,13 +148,21 @@ def changed(repo: Repo, change: Network) -> tuple[str, list[str]]:
     return change.mode or repo.network, [*kept, *dict.fromkeys(change.allow)]
 
 
-def by_org(places: Sequence[Membership], members: Sequence[Member], views: Sequence[RepoView]) -> tuple[OrgView, ...]:
-    """Each organization of a person with its members and its repositories."""
+def by_org(
+    places: Sequence[Membership],
+    members: Sequence[Member],
+    views: Sequence[RepoView],
+    accounts: Mapping[str, Sequence[Account]],
+    unwatched: Mapping[str, int],
+) -> tuple[OrgView, ...]:
+    """Each organization of a person with its members, its accounts (by its id) and its repositories."""
     return tuple(
         OrgView(
             place,
             tuple(member for member in members if member.org == place.org),
             tuple(view for view in views if view.repo.org == place.org),
+            tuple(accounts.get(place.org, ())),
+            unwatched.get(place.org, 0),
         )
         for place in places
     )

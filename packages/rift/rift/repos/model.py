@@ -36,6 +36,14 @@ class Repo:
     forge: Literal["local", "github"] = "local"
     account: int | None = None
     """Of GitHub's: the installation that covers it."""
+    login: str | None = None
+    """Whose that is at GitHub."""
+    enabled: bool = True
+    """Whether Rift is on for that account; every other repository is."""
+    suspended_at: datetime | None = None
+    """Since when that account has the App suspended."""
+    removed_at: datetime | None = None
+    """Since when it has it no more."""
     github_id: int | None = None
     default_branch: str | None = None
     """As GitHub has it; None where that is not known."""
@@ -51,6 +59,11 @@ class Repo:
     def full(self) -> str:
         """`OWNER/NAME`: what a `repo` argument takes."""
         return f"{self.owner}/{self.name}"
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be read and watched, and boxes be had of it."""
+        return self.enabled and not (self.suspended_at or self.removed_at or self.uncovered_at)
 
     @property
     def origin(self) -> str:
@@ -121,6 +134,27 @@ class Unwatched:
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """An account of GitHub's that an organization has connected, for a list."""
+
+    installation: int
+    login: str
+    kind: Literal["User", "Organization"]
+    enabled: bool
+    """Whether Rift is on for it."""
+    suspended_at: datetime | None
+    """Since when it has the App suspended."""
+    covered_at: datetime | None
+    """When its repositories were last listed to the end."""
+    failure: str | None
+    """Why they could not be since, with the whole text."""
+    untaken: list[str]
+    """Repositories that the App covers there and that cannot be had here, each with the reason."""
+    covered: int
+    """How many it has here."""
+
+
+@dataclass(frozen=True, slots=True)
 class RepoView:
     """A repository with its watched refs, for a list."""
 
@@ -134,10 +168,14 @@ class RepoView:
 
 @dataclass(frozen=True, slots=True)
 class OrgRepos:
-    """What rift_repos answers: one organization's repositories, by name."""
+    """What rift_repos answers: one organization's accounts and repositories, by name."""
 
     org: Membership
     repos: tuple[RepoView, ...]
+    """Those that are watched, and all that are not GitHub's."""
+    accounts: tuple[Account, ...] = ()
+    unwatched: tuple[Repo, ...] = ()
+    """Those of GitHub's that the App covers and no ref of which is watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +194,8 @@ class OrgView:
     org: Membership
     members: tuple[Member, ...]
     repos: tuple[RepoView, ...]
+    """Those that are watched, and all that are not GitHub's."""
+    accounts: tuple[Account, ...] = ()
+    """The accounts of GitHub's that it has connected."""
+    unwatched: int = 0
+    """How many repositories the App covers beside these: none of their refs is watched."""

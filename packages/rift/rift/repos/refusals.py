@@ -41,7 +41,7 @@ def no_such_ref(repo: Repo, ref: str, warm: int, close: Sequence[str], branches:
     else:
         others = f" It has no branches yet.{_unread(repo)}"
     calls = [Call("rift_watch", {"repo": repo.full, "ref": one, "warm": warm}) for one in (close or branches)[:3]]
-    push = Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within 10 seconds")
+    push = Ask("the user", f"push the branch {ref} to the origin of {repo.full}, then call again")
     return _NO_SUCH_REF(*calls, push, repo=repo.full, ref=ref, others=others)
 
 
@@ -60,11 +60,49 @@ def unwatch_unwatched(repo: Repo, ref: str, watched: Sequence[str]) -> Refusal:
     return _NOT_WATCHED(*calls or [Call("rift_repos", {"org": PERSONAL})], repo=repo.full, ref=ref, others=others)
 
 
+_READING = kind("repository_being_read", "{repo} is being read for the first time, which takes longer than a call may.")
+_NOT_ENABLED = kind("repository_not_enabled", "Rift is not on for {login} at GitHub, whose {repo} is.")
+_SUSPENDED = kind("repository_suspended", "{login} has the App suspended at GitHub, so {repo} cannot be reached.")
+_REMOVED = kind("repository_removed", "{login} does not have the App at GitHub any more, so {repo} cannot be reached.")
+_UNCOVERED = kind("repository_uncovered", "The App does not cover {repo} any more: {login} took it off, or it is gone.")
+
+
+def being_read(repo: Repo, ref: str, warm: int) -> Refusal:
+    """A large repository's first watch: reading goes on, and the same call finds it done."""
+    return _READING(Retry(20), Call("rift_watch", {"repo": repo.full, "ref": ref, "warm": warm}), repo=repo.full)
+
+
+def not_enabled(repo: Repo, admin: bool, org: str) -> Refusal:
+    """An account that was connected, or disabled since."""
+    call = Call("rift_github_enable", {"org": org, "account": repo.login})
+    mend = call if admin else Ask(f"an admin of {org}", call.text)
+    return _NOT_ENABLED(mend, repo=repo.full, login=repo.login)
+
+
+def account_suspended(repo: Repo) -> Refusal:
+    """Suspended at GitHub, by the account or by GitHub."""
+    mend = Ask(f"an owner of {repo.login} at GitHub", "unsuspend the App in the account's settings there")
+    return _SUSPENDED(mend, repo=repo.full, login=repo.login)
+
+
+def account_removed(repo: Repo, admin: bool, org: str) -> Refusal:
+    """Uninstalled at GitHub, or disconnected here."""
+    call = Call("rift_github_connect", {"org": org})
+    mend = call if admin else Ask(f"an admin of {org}", call.text)
+    return _REMOVED(mend, repo=repo.full, login=repo.login)
+
+
+def uncovered(repo: Repo, org: str) -> Refusal:
+    """Taken off the App's list, made somebody else's, or deleted."""
+    mend = Ask(f"an owner of {repo.login} at GitHub", f"give the App access to {repo.full}, if it is there")
+    return _UNCOVERED(mend, Call("rift_repos", {"org": org}), repo=repo.full, login=repo.login)
+
+
 def no_head(repo: Repo, ref: str, admin: bool, org: str) -> Refusal:
     """Watched, but the branch is not there (any more)."""
     unwatch = Call("rift_unwatch", {"repo": repo.full, "ref": ref})
     return _NO_HEAD(
-        Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within 10 seconds"),
+        Ask("the user", f"push the branch {ref} to the origin of {repo.full}; Rift sees it within {_seen(repo)}"),
         unwatch if admin else Ask(f"an admin of {org}", unwatch.text),
         repo=repo.full,
         ref=ref,
@@ -127,6 +165,10 @@ def bad_host(host: str, repo: str) -> Refusal:
 def no_such_added(repo: str) -> Refusal:
     """A name that no organization has, said to whoever runs the server."""
     return _NO_SUCH_ADDED(Ask(OPERATOR, "`rift repo ls` lists what there is; `rift repo add` adds one"), repo=repo)
+
+
+def _seen(repo: Repo) -> str:
+    return "a minute" if repo.forge == "github" else "10 seconds"
 
 
 def _unread(repo: Repo) -> str:

@@ -1,7 +1,8 @@
 """Repositories in Postgres. Takes a transaction, returns models, never commits and never decides.
 
-How many boxes of a watched ref are ready is read here from the boxes' table: the one look at another noun's rows, and
-only a count (`boxes_warm` is its index). Everything else about boxes is asked of their own room.
+How many boxes of a watched ref are ready is read here from the boxes' table, only a count (`boxes_warm` is its index),
+and how the account of one of GitHub's stands from GitHub's: the two looks at another noun's rows. Everything else is
+asked of their own rooms.
 """
 
 from __future__ import annotations
@@ -10,17 +11,28 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from keel.db import Tx
-from rift.repos.model import Change, Repo, Watch
+from rift.repos.model import Account, Change, Repo, Watch
+
+NEAR_MOST = 200
+"""How many names are looked through for one that somebody may have meant."""
 
 _REPOS = """
     SELECT r.id, r.org, r.owner, r.name, r.url, r.network, r.allow, r.synced_at, r.failure, r.created_at, r.forge,
-           r.account, r.github_id, r.default_branch, r.archived, r.uncovered_at, r.push_default, r.push_watched
-    FROM repos r
+           r.account, a.login, coalesce(a.enabled, true) AS enabled, a.suspended_at, a.removed_at, r.github_id,
+           r.default_branch, r.archived, r.uncovered_at, r.push_default, r.push_watched
+    FROM repos r LEFT JOIN github_accounts a ON a.installation = r.account
 """
 _THEIRS = """
     JOIN members m ON m.org = r.org AND m.user_id = %(user)s JOIN orgs o ON o.id = r.org
 """
 _OWN_FIRST = " ORDER BY o.personal_of IS DISTINCT FROM m.user_id, o.name, r.org, r.owner, r.name"
+_IN_USE = "(r.forge = 'local' OR EXISTS (SELECT FROM watches w WHERE w.repo = r.id))"
+"""What lists tell one by one: of GitHub's, which may be thousands, those that are watched."""
+_IN_STORE = """
+    r.forge = 'github' AND r.uncovered_at IS NULL AND NOT EXISTS (SELECT FROM watches w WHERE w.repo = r.id)
+"""
+"""The others that the App covers."""
+_COUNTED = "SELECT r.org, count(*) AS n FROM repos r WHERE r.org = ANY(%(orgs)s) AND "
 _WATCHES = """
     SELECT w.repo, w.ref, w.warm, h.commit AS head,
            (SELECT count(*) FROM boxes b
@@ -44,14 +56,67 @@ async def named(tx: Tx, user: str, name: str) -> list[Repo]:
     )
 
 
+async def near(tx: Tx, user: str, asked: str) -> list[str]:
+    """Some full names of the person's repositories, those that look most like `asked` among them."""
+    rows = await tx.rows(
+        f"""
+        SELECT r.owner || '/' || r.name AS full FROM repos r {_THEIRS} WHERE r.uncovered_at IS NULL
+        ORDER BY strpos(lower(r.owner || '/' || r.name), lower(%(asked)s)) = 0,
+                 (SELECT count(*) FROM generate_series(1, least(length(%(name)s), 60) - 2) AS at
+                  WHERE strpos(lower(r.name), lower(substr(%(name)s, at, 3))) > 0) DESC,
+                 abs(length(r.name) - length(%(name)s)), r.owner, r.name
+        LIMIT {NEAR_MOST}
+        """,  # noqa: S608 - constants of this file
+        {"user": user, "asked": asked, "name": asked.rpartition("/")[2]},
+    )
+    return list(dict.fromkeys(row["full"] for row in rows))
+
+
 async def theirs(tx: Tx, user: str) -> list[Repo]:
-    """Every repository in the person's organizations, their own organization's first, then by name."""
-    return await tx.all(Repo, _REPOS + _THEIRS + _OWN_FIRST, {"user": user})
+    """The repositories in use in the person's organizations, their own organization's first, then by name."""
+    return await tx.all(Repo, _REPOS + _THEIRS + "WHERE " + _IN_USE + _OWN_FIRST, {"user": user})
+
+
+async def in_store(tx: Tx, orgs: Sequence[str]) -> dict[str, int]:
+    """How many repositories the App covers in each of these organizations, beside those that are in use."""
+    rows = await tx.rows(_COUNTED + _IN_STORE + "GROUP BY r.org", {"orgs": list(orgs)})
+    return {row["org"]: row["n"] for row in rows}
+
+
+async def stored(tx: Tx, org: str, wanted: str = "", limit: int | None = None, offset: int = 0) -> list[Repo]:
+    """Those repositories of an organization, by name; only those whose full name has `wanted` in it, whatever case."""
+    return await tx.all(
+        Repo,
+        f"""
+        {_REPOS} WHERE r.org = %(org)s AND {_IN_STORE}
+            AND (%(wanted)s = '' OR strpos(lower(r.owner || '/' || r.name), lower(%(wanted)s)) > 0)
+        ORDER BY lower(r.owner), lower(r.name), r.id LIMIT %(limit)s OFFSET %(offset)s
+        """,
+        {"org": org, "wanted": wanted, "limit": limit, "offset": offset},
+    )
+
+
+async def accounts(tx: Tx, orgs: Sequence[str]) -> dict[str, list[Account]]:
+    """The accounts of GitHub's that each of these organizations has connected, by login."""
+    rows = await tx.rows(
+        """
+        SELECT a.org, a.installation, a.login, a.kind, a.enabled, a.suspended_at, a.covered_at, a.failure, a.untaken,
+               (SELECT count(*) FROM repos r WHERE r.account = a.installation AND r.uncovered_at IS NULL) AS covered
+        FROM github_accounts a WHERE a.org = ANY(%(orgs)s) AND a.removed_at IS NULL ORDER BY lower(a.login)
+        """,
+        {"orgs": list(orgs)},
+    )
+    found: dict[str, list[Account]] = {}
+    for row in rows:
+        found.setdefault(row.pop("org"), []).append(Account(**row))
+    return found
 
 
 async def of_org(tx: Tx, org: str) -> list[Repo]:
-    """Every repository of an organization, by name."""
-    return await tx.all(Repo, _REPOS + "WHERE r.org = %(org)s ORDER BY r.owner, r.name", {"org": org})
+    """The repositories in use in an organization, by name."""
+    return await tx.all(
+        Repo, _REPOS + "WHERE r.org = %(org)s AND " + _IN_USE + " ORDER BY r.owner, r.name, r.id", {"org": org}
+    )
 
 
 async def in_org(tx: Tx, org: str, owner: str, name: str) -> Repo | None:
@@ -64,10 +129,19 @@ async def in_org(tx: Tx, org: str, owner: str, name: str) -> Repo | None:
 
 
 async def everything(tx: Tx) -> list[tuple[Repo, str]]:
-    """Every repository there is, by name, with its organization's name (a personal one's is the person's address)."""
-    repos = await tx.all(Repo, _REPOS + "ORDER BY r.owner, r.name, r.id")
+    """Every repository in use, by name, with its organization's name (a personal one's is the person's address)."""
+    repos = await tx.all(Repo, _REPOS + "WHERE " + _IN_USE + " ORDER BY r.owner, r.name, r.id")
     orgs = {row["id"]: row["name"] for row in await tx.rows("SELECT id, name FROM orgs")}
     return [(repo, orgs[repo.org]) for repo in repos]
+
+
+async def of_name(tx: Tx, owner: str, name: str) -> list[Repo]:
+    """The repositories of this name, in whichever organization."""
+    return await tx.all(
+        Repo,
+        _REPOS + "WHERE r.owner = %(owner)s AND r.name = %(name)s AND r.uncovered_at IS NULL ORDER BY r.id",
+        {"owner": owner, "name": name},
+    )
 
 
 async def insert(tx: Tx, repo: Repo) -> bool:
@@ -105,6 +179,18 @@ async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo |
         {"id": id, "network": network, "allow": allow},
     )
     return await find(tx, id)
+
+
+async def put_push(tx: Tx, id: str, default: bool | None, watched: bool | None) -> None:
+    """Where the repository's boxes may push to; None leaves it as it is."""
+    await tx.run(
+        """
+        UPDATE repos SET push_default = coalesce(%(default)s, push_default),
+                         push_watched = coalesce(%(watched)s, push_watched)
+        WHERE id = %(id)s
+        """,
+        {"id": id, "default": default, "watched": watched},
+    )
 
 
 async def boxes_changed(tx: Tx, id: str, now: datetime) -> None:

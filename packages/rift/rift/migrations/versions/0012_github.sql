@@ -25,8 +25,12 @@ CREATE TABLE github_accounts (
     covered_at timestamptz,     -- when its repositories were last listed to the end
     cover_epoch bigint NOT NULL DEFAULT 0,
     cover_until timestamptz,
+    cover_page integer NOT NULL DEFAULT 1,     -- the page of the list that comes next
     cover_after timestamptz,    -- not before: GitHub asked for patience
-    failure text
+    cover_next timestamptz,     -- when its turn is; NULL: at once
+    cover_failures integer NOT NULL DEFAULT 0, -- since it was last listed to the end
+    untaken text[] NOT NULL DEFAULT '{}',      -- what is covered there and cannot be had here, with the reason
+    failure text                -- why it could not be listed since
 );
 CREATE INDEX github_accounts_org ON github_accounts (org);
 CREATE UNIQUE INDEX github_accounts_account ON github_accounts (account_id) WHERE removed_at IS NULL;
@@ -63,6 +67,17 @@ CREATE TABLE github_connects (
     used_at timestamptz
 );
 
+-- A list of an account's repositories on its way: it counts once its last page is there ---------------------------------
+CREATE TABLE github_listed (
+    installation bigint NOT NULL REFERENCES github_accounts ON DELETE CASCADE,
+    github_id bigint NOT NULL,
+    owner text NOT NULL,
+    name text NOT NULL,
+    default_branch text NOT NULL,
+    archived boolean NOT NULL,
+    PRIMARY KEY (installation, github_id)
+);
+
 -- Webhooks that came: each is acted on once ---------------------------------------------------------------------------
 CREATE TABLE github_deliveries (
     id text PRIMARY KEY,
@@ -79,10 +94,18 @@ ALTER TABLE repos ADD COLUMN github_id bigint;
 ALTER TABLE repos ADD COLUMN default_branch text;
 ALTER TABLE repos ADD COLUMN archived boolean NOT NULL DEFAULT false;
 ALTER TABLE repos ADD COLUMN uncovered_at timestamptz;  -- the App covers it no more, or it is not there any more
+ALTER TABLE repos ADD COLUMN sync_after timestamptz;    -- not read by itself before: it could not be, or GitHub wants patience
+ALTER TABLE repos ADD COLUMN sync_failures integer NOT NULL DEFAULT 0;
 ALTER TABLE repos ADD COLUMN push_default boolean NOT NULL DEFAULT false;
 ALTER TABLE repos ADD COLUMN push_watched boolean NOT NULL DEFAULT false;
 ALTER TABLE repos ADD CHECK ((forge = 'github') = (account IS NOT NULL) AND (forge = 'github') = (github_id IS NOT NULL));
 ALTER TABLE repos DROP CONSTRAINT repos_org_owner_name_key;
 CREATE UNIQUE INDEX repos_name ON repos (org, owner, name) WHERE uncovered_at IS NULL;
 CREATE UNIQUE INDEX repos_github ON repos (org, github_id) WHERE github_id IS NOT NULL;
+CREATE INDEX repos_short_name ON repos (lower(name));
 CREATE INDEX repos_account ON repos (account) WHERE account IS NOT NULL;
+
+-- The server may do what it does with every other table; what is sealed, only the vault opens ---------------------------
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    github_app, github_accounts, github_users, github_logins, github_connects, github_listed, github_deliveries
+TO rift_runtime;

@@ -16,7 +16,8 @@ from rift.commands.model import Answer as CommandAnswer
 from rift.commands.model import Piece, Report
 from rift.commands.refusals import reading
 from rift.people.model import Membership
-from rift.repos.model import RepoView, Watch
+from rift.repos.decide import why_closed
+from rift.repos.model import Account, Repo, RepoView, Watch
 from rift.times import age, rfc3339, when
 from rift.wire.mcp.tool import Answer, Image
 
@@ -219,9 +220,51 @@ def _images(answer: CommandAnswer) -> tuple[Image, ...]:
 # Repositories
 
 
+NAMES_TOLD = 300
+"""How many repositories without a watched ref a text names at most."""
+
+
+def account_line(account: Account, now: datetime) -> str:
+    """An account of GitHub's: enabled or not, how many repositories it gives, and what keeps it from giving more."""
+    stands = "enabled" if account.enabled else "not enabled"
+    if account.suspended_at is not None:
+        stands += ", suspended at GitHub"
+    listed = f"listed {age(account.covered_at, now)}" if account.covered_at else "not listed yet"
+    return lines(
+        f"  GitHub account {account.login}: {stands}, {account.covered} covered, {listed}",
+        f"    its repositories could not be listed: {account.failure}" if account.failure else None,
+        *(f"    cannot be had here: {one}" for one in account.untaken),
+    )
+
+
+def account_value(account: Account) -> dict[str, Any]:
+    """The same, structured."""
+    return {
+        "login": account.login,
+        "kind": account.kind,
+        "enabled": account.enabled,
+        "suspended": account.suspended_at is not None,
+        "covered": account.covered,
+        "listed_at": rfc3339(account.covered_at) if account.covered_at else None,
+        "failure": account.failure,
+        "cannot_be_had": account.untaken,
+    }
+
+
+def unwatched_line(found: Sequence[Repo]) -> str | None:
+    """Repositories of GitHub's without a watched ref: there may be thousands, so their names alone, and not all."""
+    if not found:
+        return None
+    names = [repo.full if repo.enabled else f"{repo.full} (not enabled)" for repo in found[:NAMES_TOLD]]
+    more = f", and {len(found) - NAMES_TOLD} more" if len(found) > NAMES_TOLD else ""
+    return f"  no ref watched: {', '.join(names)}{more}"
+
+
 def repo_lines(view: RepoView, now: datetime) -> str:
     """A repository with its watched refs, each on a line."""
     head = f"  {view.repo.full} from {view.shown_url}" + ("" if view.watches else ": no watched refs")
+    if why := why_closed(view.repo):
+        head += f"; {why}, so it gives no VMs"
     unread = f"    its origin could not be read: {view.repo.failure}" if view.repo.failure else None
     return lines(head, unread, *(f"    {watch_line(watch, now)}" for watch in view.watches))
 
@@ -251,8 +294,11 @@ def repo_value(view: RepoView) -> dict[str, Any]:
     ]
     return {
         "repository": view.repo.full,
+        "account": view.repo.login,
         "url": view.shown_url,
-        "enabled": True,
+        "enabled": view.repo.enabled,
+        "open": view.repo.open,
+        "archived": view.repo.archived,
         "failure": view.repo.failure,
         "watched": watched,
     }

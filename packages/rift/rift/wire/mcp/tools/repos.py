@@ -13,7 +13,16 @@ from rift.repos import actions
 from rift.repos.model import OrgRepos
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import NEXT, ORG
-from rift.wire.mcp.render import lines, next_line, org_name, repo_lines, repo_value
+from rift.wire.mcp.render import (
+    account_line,
+    account_value,
+    lines,
+    next_line,
+    org_name,
+    repo_lines,
+    repo_value,
+    unwatched_line,
+)
 from rift.wire.mcp.tool import Answer, Call, Tool
 
 
@@ -26,49 +35,54 @@ async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
 def render(found: OrgRepos, now: datetime) -> Answer:
     """The list as a text and as a structure."""
     after = CallMend("rift_whoami") if not any(view.watches for view in found.repos) else None
-    count = len(found.repos)
+    count = len(found.repos) + len(found.unwatched)
     what = f"{count or 'no'} repositor{'y' if count == 1 else 'ies'}"
     head = f"{what} in {org_name(found.org)}, where you are {found.org.role}"
     return Answer(
-        lines(head, *(repo_lines(view, now) for view in found.repos), next_line(after) if after else None),
+        lines(
+            head,
+            *(account_line(account, now) for account in found.accounts),
+            *(repo_lines(view, now) for view in found.repos),
+            unwatched_line(found.unwatched),
+            next_line(after) if after else None,
+        ),
         {
             "org": found.org.name,
             "role": found.org.role,
+            "accounts": [account_value(account) for account in found.accounts],
             "repositories": [repo_value(view) for view in found.repos],
+            "unwatched": [
+                {
+                    "account": account.login,
+                    "enabled": account.enabled,
+                    "repositories": [repo.full for repo in found.unwatched if repo.account == account.installation],
+                }
+                for account in found.accounts
+                if account.covered
+            ],
             "next": after.text if after else None,
         },
     )
 
 
+OBJECTS = schemas.array({"type": "object"})
+"""Lists whose members are told by the answer itself: every schema is read by every agent, whether it lists or not."""
+
 TOOL = Tool(
     name="rift_repos",
     title="List repositories",
     description=(
-        "Lists an organization's repositories and their watched refs: for each ref the warm count, how many VMs are "
-        "ready, the head, and the last failure at the head with its whole text."
+        "Lists an organization's repositories, their GitHub account and whether it is enabled, and their watched refs: "
+        "for each the warm count, how many VMs are ready, the head, and the last failure at the head with its whole "
+        "text. Those with no ref watched are names alone; rift_watch takes them."
     ),
     input_schema=schemas.arguments(required={"org": ORG}),
     output_schema=schemas.answer(
         org=schemas.string(),
         role=schemas.string(),
-        repositories=schemas.array(
-            schemas.answer(
-                repository=schemas.string(),
-                url=schemas.string(),
-                enabled=schemas.boolean(),
-                failure=schemas.nullable("string"),
-                watched=schemas.array(
-                    schemas.answer(
-                        ref=schemas.string(),
-                        warm=schemas.integer(),
-                        ready=schemas.integer(),
-                        head=schemas.nullable("string"),
-                        failure=schemas.nullable("string"),
-                        failed_at=schemas.nullable("string"),
-                    )
-                ),
-            )
-        ),
+        accounts=OBJECTS,
+        repositories=OBJECTS,
+        unwatched=OBJECTS,
         next=NEXT,
     ),
     run=run,

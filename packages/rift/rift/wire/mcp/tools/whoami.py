@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from keel.refusal import Call as CallMend
 from keel.refusal import Refusal
 from rift.checklist import actions
 from rift.checklist.decide import accepting
@@ -14,7 +15,7 @@ from rift.invites.model import Invitation
 from rift.repos.model import OrgView
 from rift.times import rfc3339
 from rift.wire.mcp import schemas
-from rift.wire.mcp.render import lines, org_name, quoted, repo_lines
+from rift.wire.mcp.render import account_line, lines, org_name, quoted, repo_lines
 from rift.wire.mcp.tool import Answer, Call, Tool
 from rift.wire.refusals import mend_text
 
@@ -48,8 +49,23 @@ def _invitation(one: Invitation) -> str:
 def _org(view: OrgView, now: datetime) -> str:
     members = ", ".join(f"{member.email} ({member.role})" for member in view.members)
     what = "Organization" if view.org.personal else "Team"
-    head = f"{what} {org_name(view.org)}: you are {view.org.role}; members: {members}; GitHub accounts: none."
-    return lines(head, *(repo_lines(repo, now) for repo in view.repos) if view.repos else ["  no repositories"])
+    head = f"{what} {org_name(view.org)}: you are {view.org.role}; members: {members}; GitHub accounts: "
+    head += "as follows." if view.accounts else "none."
+    return lines(
+        head,
+        *(account_line(account, now) for account in view.accounts),
+        *(repo_lines(repo, now) for repo in view.repos),
+        _beside(view),
+    )
+
+
+def _beside(view: OrgView) -> str | None:
+    """What is there beside the repositories that are told: those of GitHub's that nobody watches, which may be many."""
+    if not view.unwatched:
+        return None if view.repos else "  no repositories"
+    listing = CallMend("rift_repos", {"org": view.org.name}).text
+    count = f"{view.unwatched} {'more ' if view.repos else ''}repositor{'y' if view.unwatched == 1 else 'ies'}"
+    return f"  {count} of GitHub's without a watched ref: {listing} names them"
 
 
 TOOL = Tool(
