@@ -20,6 +20,7 @@ from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.drivers.nix.fake import FakeBuilder
 from rift.mail import actions as mail
 from rift.settings import RiftSettings, ServerSettings
 
@@ -79,7 +80,12 @@ class Site:
     async def _serve(self) -> None:
         settings = RiftSettings(server=ServerSettings(public_url=self.url))
         async with app.connect(
-            settings, self._data, self._database.runtime, boxes=FakeBoxes(nobody), forge=FakeForge()
+            settings,
+            self._data,
+            self._database.runtime,
+            boxes=FakeBoxes(nobody),
+            forge=FakeForge(),
+            builder=FakeBuilder(),
         ) as deps:
             self.deps = deps
             await app.months(deps)

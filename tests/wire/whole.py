@@ -20,6 +20,7 @@ from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.drivers.nix.fake import FakeBuilder
 from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.settings import RiftSettings
@@ -38,6 +39,7 @@ class Whole:
     deps: Deps
     boxes: FakeBoxes
     forge: FakeForge
+    builder: FakeBuilder
 
 
 @asynccontextmanager
@@ -52,18 +54,18 @@ async def whole_rift(database: FreshDatabase, data: Path) -> AsyncIterator[Whole
             raise OSError(str(error)) from error
         return answer.status_code, answer.json() if answer.status_code == 200 else {}
 
-    boxes, forge = FakeBoxes(post), FakeForge()
+    boxes, forge, builder = FakeBoxes(post), FakeForge(), FakeBuilder()
     forge.repositories[ORIGIN] = {"main": COMMIT, "dev": COMMIT}
     async with (
         httpx2.AsyncClient(timeout=60) as agents,
-        app.connect(RiftSettings(), data, database.runtime, boxes=boxes, forge=forge) as deps,
+        app.connect(RiftSettings(), data, database.runtime, boxes=boxes, forge=forge, builder=builder) as deps,
         served(serving.web(deps)) as where,
     ):
         place.append(where)
         working = asyncio.create_task(app.work(deps))
         try:
             await eventually(lambda: _working(deps), within=60)  # a test may take tables away: not before it has begun
-            yield Whole(f"{where}/mcp", await _someone(deps), deps, boxes, forge)
+            yield Whole(f"{where}/mcp", await _someone(deps), deps, boxes, forge, builder)
         finally:
             await end(working)
             for box in await boxes.inventory():

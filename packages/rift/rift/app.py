@@ -39,6 +39,9 @@ from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.github.http import HttpGitHub
 from rift.drivers.github.protocol import GitHub
 from rift.drivers.line import Line
+from rift.drivers.nix.local import LocalBuilder
+from rift.drivers.nix.protocol import Builder
+from rift.drivers.nix.remote import RemoteBuilder
 from rift.drivers.post.protocol import Post
 from rift.drivers.post.smtp import SmtpConfig, SmtpPost
 from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
@@ -70,6 +73,7 @@ async def connect(
     agent_url: str = "",
     boxes: BoxDriver | None = None,
     forge: Forge | None = None,
+    builder: Builder | None = None,
     post: Post | None = None,
     documents: Documents | None = None,
     github: GitHub | None = None,
@@ -87,6 +91,7 @@ async def connect(
             signals=signals,
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
             forge=forge or local_forge(),
+            builder=builder or local_builder(settings, data),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
             vault=Vault(vault_keys(settings, data), ids),
             github=github or there,
@@ -124,6 +129,11 @@ async def github_of(settings: RiftSettings, clock: Clock) -> AsyncIterator[GitHu
         await there.close()
 
 
+def local_builder(settings: RiftSettings, data: Path) -> Builder:
+    """What builds environments on this host; as root, under a user of each repository's own."""
+    return LocalBuilder(local_config(settings, data))
+
+
 def smtp(settings: RiftSettings) -> Post | None:
     """What sends letters, where a server for that is set."""
     mail = settings.mail
@@ -140,9 +150,9 @@ def openid(settings: RiftSettings, clock: Clock) -> SignOn | None:
     return OidcSignOn(OidcConfig(there.oidc_issuer, there.oidc_client, there.oidc_secret), clock)
 
 
-def remote_drivers(line: Line) -> tuple[BoxDriver, Forge]:
+def remote_drivers(line: Line) -> tuple[BoxDriver, Forge, Builder]:
     """The drivers of a server that gave root away: what they do is the keeper's, at the other end of the line."""
-    return RemoteBoxes(line), RemoteForge(line)
+    return RemoteBoxes(line), RemoteForge(line), RemoteBuilder(line)
 
 
 def local_config(settings: RiftSettings, data: Path) -> LocalConfig:

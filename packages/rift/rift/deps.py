@@ -14,6 +14,7 @@ from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.github.protocol import GitHub
+from rift.drivers.nix.protocol import Builder
 from rift.drivers.post.protocol import Post
 from rift.drivers.signon.protocol import SignOn
 from rift.settings import RiftSettings
@@ -29,6 +30,7 @@ class Deps:
     signals: Signals
     boxes: BoxDriver
     forge: Forge
+    builder: Builder
     documents: Documents
     vault: Vault
     """What seals secrets before they are written to the database."""

@@ -8,10 +8,41 @@ import pytest
 from tests.conformance.forges.conftest import Kit
 
 from keel import db
-from rift.drivers.forge.protocol import ForgeError
+from rift.drivers.forge.packets import FLUSH, Packets, packet
+from rift.drivers.forge.protocol import ForgeError, Gathered, Part, Service
 
 BOX = "b-00000000000000000000000a"
 OTHER = "b-00000000000000000000000b"
+NONE = "0" * 40
+
+
+async def request(kit: Kit, service: Service, part: Part, body: bytes = b"", version: int = 0) -> bytes:
+    """The whole answer to one request of the smart protocol."""
+    session = await kit.forge.open(kit.mirror, kit.url, service, part, version)
+    await kit.forge.feed(session, body, last=True)
+    told = b""
+    async with asyncio.timeout(60):
+        while (more := await kit.forge.drain(session)) is not None:
+            told += more
+    await kit.forge.close(session)
+    return told
+
+
+def refs(told: bytes) -> dict[str, str]:
+    """The branches of what `refs` answered, after the line that names the service."""
+    packets = Packets()
+    first, ended = packets.take(told)
+    assert ended
+    assert first[0].startswith(b"# service=git-")
+    lines, ended = packets.take(b"")
+    assert ended
+    pairs = (line.partition(b"\0")[0].decode().split() for line in lines)
+    return {ref.removeprefix("refs/heads/"): commit for commit, ref in pairs if ref.startswith("refs/heads/")}
+
+
+def update(ref: str, old: str, new: str) -> bytes:
+    """A push of one ref, without its pack."""
+    return packet(f"{old} {new} {ref}\0report-status".encode()) + FLUSH
 
 
 async def test_the_heads_are_the_branches_by_their_short_names(kit: Kit) -> None:
@@ -120,8 +151,62 @@ async def test_forges_refuse_to_work_inside_a_transaction(kit: Kit) -> None:
             kit.forge.fetch(kit.url, kit.mirror),
             kit.forge.pin(kit.mirror, BOX, "0" * 40),
             kit.forge.unpin(kit.mirror, BOX),
+            kit.forge.gather(kit.url, kit.mirror, "0" * 40),
+            kit.forge.open(kit.mirror, kit.url, "upload-pack", "refs"),
+            kit.forge.feed("0" * 32, b"", last=True),
+            kit.forge.drain("0" * 32),
+            kit.forge.close("0" * 32),
         ):
             with pytest.raises(RuntimeError, match="inside a database transaction"):
                 await call
     finally:
         db._inside.reset(inside)
+
+
+async def test_a_commit_is_gathered_where_the_mirror_has_it(kit: Kit) -> None:
+    commit = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    assert await kit.forge.gather(kit.url, kit.mirror, commit) == Gathered()
+    with pytest.raises(ForgeError):
+        await kit.forge.gather(kit.url, kit.mirror, "f" * 40)
+
+
+@pytest.mark.parametrize("service", ["upload-pack", "receive-pack"])
+async def test_a_session_tells_the_branches_as_they_are_now(kit: Kit, service: Service) -> None:
+    first = kit.commit("main")
+    assert refs(await request(kit, service, "refs")) == {"main": first}
+    await kit.forge.pin(kit.mirror, BOX, first)
+    heads = {"main": kit.commit("main"), "side": kit.commit("side")}
+    assert refs(await request(kit, service, "refs")) == heads
+
+
+async def test_a_push_removes_a_branch_and_only_as_the_client_saw_it(kit: Kit) -> None:
+    main, side = kit.commit("main"), kit.commit("side")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    refused = await request(kit, "receive-pack", "rpc", update("refs/heads/side", main, NONE))
+    assert b"unpack ok" in refused
+    assert b"ng refs/heads/side " in refused
+    assert await kit.forge.heads(kit.url) == {"main": main, "side": side}
+    taken = await request(kit, "receive-pack", "rpc", update("refs/heads/side", side, NONE))
+    assert b"ok refs/heads/side" in taken
+    assert await kit.forge.heads(kit.url) == {"main": main}
+
+
+async def test_a_session_that_was_closed_or_never_was_is_told(kit: Kit) -> None:
+    kit.commit("main")
+    session = await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc")
+    for _ in range(2):
+        await kit.forge.close(session)
+    for number in (session, "0" * 32):
+        with pytest.raises(ForgeError, match="no such session"):
+            await kit.forge.feed(number, b"", last=True)
+        with pytest.raises(ForgeError, match="no such session"):
+            await kit.forge.drain(number)
+
+
+async def test_no_session_is_opened_where_the_origin_cannot_be_read(kit: Kit) -> None:
+    kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    kit.remove()
+    with pytest.raises(ForgeError, match="cannot be"):
+        await kit.forge.open(kit.mirror, kit.url, "upload-pack", "refs")

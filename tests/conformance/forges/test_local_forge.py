@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.conformance.forges.conftest import LocalKit
 
-from rift.drivers.forge import git as git_itself
-from rift.drivers.forge.git import shown
 from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.local import git as git_itself
+from rift.drivers.forge.local.git import shown
 from rift.drivers.forge.protocol import ForgeError
 
 

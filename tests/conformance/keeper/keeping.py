@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.line import BadFrame, Line, connect
+from rift.drivers.nix.protocol import Builder
 from rift.keeper.checks import Bounds
 from rift.keeper.desk import Desk
 
@@ -16,7 +17,7 @@ from rift.keeper.desk import Desk
 class Keeper:
     """A desk that serves, and the other end of its line, `theirs`, for a `Line` or for bytes of a test's own."""
 
-    def __init__(self, bounds: Bounds, drivers: Mapping[str, BoxDriver | Forge]) -> None:
+    def __init__(self, bounds: Bounds, drivers: Mapping[str, BoxDriver | Forge | Builder]) -> None:
         self._bounds = bounds
         self._drivers = drivers
         self.ours, self.theirs = socket.socketpair()

@@ -20,6 +20,7 @@ from rift.drivers.documents.fake import FakeDocuments
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.github.fake import FakeGitHub
+from rift.drivers.nix.fake import FakeBuilder
 from rift.drivers.post.protocol import Post
 from rift.people import actions
 from rift.people.model import Caller, User
@@ -43,6 +44,7 @@ async def house(
             signals=signals,
             boxes=FakeBoxes(nobody),
             forge=forge or FakeForge(),
+            builder=FakeBuilder(),
             documents=FakeDocuments(),
             vault=vault_of([b"a key that only tests ever seal by"[:32]], FakeIds("vault")),
             github=FakeGitHub(clock),

@@ -61,9 +61,15 @@ async def _serve(sock: socket.socket, job: dict[str, Any]) -> None:
 
     gone = asyncio.create_task(_end_with(line))
     hands = conduct.Hands(KeptGround(line), ending, (lambda: line.say("ready")) if job["quiet"] else None)
-    boxes, forge = app.remote_drivers(line)
+    boxes, forge, builder = app.remote_drivers(line)
     async with app.connect(
-        place.settings, place.data, place.url("runtime"), agent_url=job["agents"], boxes=boxes, forge=forge
+        place.settings,
+        place.data,
+        place.url("runtime"),
+        agent_url=job["agents"],
+        boxes=boxes,
+        forge=forge,
+        builder=builder,
     ) as deps:
         await conduct.COMMANDS[job["command"]](deps, place, sockets, hands)
     gone.cancel()

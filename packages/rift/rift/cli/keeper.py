@@ -62,7 +62,11 @@ async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple
         reader,
         writer,
         Bounds(place.data, conduct.agent_url(place)),
-        {"boxes": app.local_boxes(place.settings, place.data), "forge": app.local_forge()},
+        {
+            "boxes": app.local_boxes(place.settings, place.data),
+            "forge": app.local_forge(),
+            "builder": app.local_builder(place.settings, place.data),
+        },
         {"first.begin": ground.begin, "first.repository": ground.repository, "first.shown": ground.shown},
         lambda word: ready.set(),
     )

@@ -14,19 +14,27 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from keel.sizes import KIB, MIB
 from rift.drivers.boxes.protocol import DriverError, Interrupted
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
+from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 
 CALL_LIMIT = MIB
 """The most bytes of a frame to the keeper: a box's start with its whole allow list is a few KiB."""
 ANSWER_LIMIT = 64 * MIB
 """The most bytes of a frame from it: the heads of a repository with half a million branches."""
 HEAD = 4
+Failure = type[DriverError] | type[ForgeError] | type[BuildError]
+INTERRUPTED: Mapping[Failure, Failure] = {
+    DriverError: Interrupted,
+    ForgeError: ForgeInterrupted,
+    BuildError: BuildInterrupted,
+}
+"""What each kind of driver raises where what it had begun was ended from outside."""
 GONE = "The keeper of this host has ended, and with it what makes boxes and reads repositories."
 
 
@@ -97,14 +105,14 @@ class Line:
         self._gone = False
         self._task = asyncio.create_task(self._listen(), name="line")
 
-    async def call(self, name: str, arguments: dict[str, Any], error: type[DriverError] | type[ForgeError]) -> Any:
+    async def call(self, name: str, arguments: dict[str, Any], error: Failure) -> Any:
         """What the keeper answers. Raises `error` with the reason it gives, RuntimeError on a fault.
 
         Where the keeper is gone, or says that it was interrupted, it is the `error` that may be tried again.
 
         A call that is cancelled is cancelled there too.
         """
-        interrupted = Interrupted if issubclass(error, DriverError) else ForgeInterrupted
+        interrupted = INTERRUPTED[error]
         if self._gone:
             raise interrupted(GONE)
         self._last += 1

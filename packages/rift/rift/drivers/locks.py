@@ -38,6 +38,22 @@ async def locked(path: Path) -> AsyncIterator[int]:
         os.close(descriptor)
 
 
+def unlocked(path: Path) -> bool:
+    """Whether nobody holds the lock at `path`; its file goes where it was left."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def _same_file(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())

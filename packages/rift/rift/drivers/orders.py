@@ -12,7 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from rift.drivers.boxes.protocol import BoxDriver, DriverError
 from rift.drivers.forge.protocol import Forge, ForgeError
-from rift.drivers.line import Line
+from rift.drivers.line import Failure, Line
+from rift.drivers.nix.protocol import Builder, BuildError
 
 
 class BadArguments(Exception):
@@ -27,7 +28,7 @@ class Order:
     parameters: Mapping[str, TypeAdapter[Any]]
     hints: Mapping[str, Any]
     answer: TypeAdapter[Any]
-    error: type[DriverError] | type[ForgeError]
+    error: Failure
 
     def pack(self, *args: Any) -> dict[str, Any]:
         """Arguments as JSON carries them."""
@@ -61,7 +62,7 @@ def _more(hint: Any, value: Any) -> bool:
     return not value.keys() <= hints.keys() or any(_more(hints[name], one) for name, one in value.items())
 
 
-def orders(kind: str, protocol: type, error: type[DriverError] | type[ForgeError]) -> dict[str, Order]:
+def orders(kind: str, protocol: type, error: Failure) -> dict[str, Order]:
     """The methods of a protocol that may be called from afar, by `kind.method`."""
     found = {}
     for name, method in vars(protocol).items():
@@ -77,8 +78,9 @@ def orders(kind: str, protocol: type, error: type[DriverError] | type[ForgeError
 ORDERS: Mapping[str, Order] = {
     **orders("boxes", BoxDriver, DriverError),
     **orders("forge", Forge, ForgeError),
+    **orders("builder", Builder, BuildError),
 }
-"""All that a server may have its keeper do with boxes and repositories."""
+"""All that a server may have its keeper do with boxes, repositories and their environments."""
 
 
 class Remote:

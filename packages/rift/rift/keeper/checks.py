@@ -14,11 +14,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from rift.drivers.boxes.protocol import BoxSpec, Limits
-from rift.drivers.forge.protocol import Access
+from rift.drivers.forge.protocol import FEED_BYTES, Access
 
 BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 MIRROR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+SESSION = re.compile(r"[0-9a-f]{32}")
 WORD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NUMBER_LIMIT = 2**53
 TEXT_LIMIT = 8192
@@ -60,6 +62,13 @@ def too_large(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) > ITEMS_LIMIT or any(map(too_large, value))
     return False
+
+
+def without_data(arguments: Any) -> Any:
+    """The arguments but for bytes, which are no text, and of which a frame holds only so many."""
+    if not isinstance(arguments, dict):
+        return arguments
+    return {name: value for name, value in arguments.items() if name != "data" or not isinstance(value, str)}
 
 
 def _box(bounds: Bounds, box: str) -> bool:
@@ -106,6 +115,29 @@ def _access(bounds: Bounds, access: Access | None) -> bool:
     )
 
 
+def _name(bounds: Bounds, name: str) -> bool:
+    """The id of a build or a repository: a folder's name."""
+    return bool(BUILD.fullmatch(name))
+
+
+def _names(bounds: Bounds, names: tuple[str, ...]) -> bool:
+    return all(map(BUILD.fullmatch, names))
+
+
+def _data(bounds: Bounds, data: bytes) -> bool:
+    """A part of a request of git's."""
+    return len(data) <= FEED_BYTES
+
+
+def _session(bounds: Bounds, session: str) -> bool:
+    return bool(SESSION.fullmatch(session))
+
+
+def _typed(bounds: Bounds, value: object) -> bool:
+    """One of few values, which its type holds it to."""
+    return True
+
+
 def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
     return (
         _box(bounds, spec.box)
@@ -129,10 +161,20 @@ def _limits(limits: Limits) -> bool:
 CHECKS: Mapping[str, Callable[[Bounds, Any], bool]] = {
     "access": _access,
     "box": _box,
+    "build": _name,
+    "builds": _names,
     "commit": _commit,
+    "data": _data,
     "epoch": _number,
+    "last": _typed,
     "mirror": _mirror,
+    "offset": _number,
+    "part": _typed,
+    "repo": _name,
+    "service": _typed,
+    "session": _session,
     "spec": _spec,
     "url": _url,
+    "version": _number,
 }
 """By a parameter's name. One without a check is not carried."""

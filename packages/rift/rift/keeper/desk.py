@@ -11,8 +11,9 @@ import structlog
 from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted
 from rift.drivers.forge.protocol import Forge, ForgeError, ForgeInterrupted
 from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, read
+from rift.drivers.nix.protocol import Builder, BuildError, BuildInterrupted
 from rift.drivers.orders import ORDERS, BadArguments
-from rift.keeper.checks import Bounds, refuse, too_large
+from rift.keeper.checks import Bounds, refuse, too_large, without_data
 
 log = structlog.get_logger()
 
@@ -30,7 +31,7 @@ class Desk:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         bounds: Bounds,
-        drivers: Mapping[str, BoxDriver | Forge],
+        drivers: Mapping[str, BoxDriver | Forge | Builder],
         extra: Extra | None = None,
         said: Callable[[str], None] | None = None,
     ) -> None:
@@ -85,9 +86,9 @@ class Desk:
     async def _do(self, number: int, name: str, arguments: Any) -> None:
         try:
             answer = {"id": number, "ok": await self._answer(name, arguments)}
-        except (DriverError, ForgeError) as error:
+        except (DriverError, ForgeError, BuildError) as error:
             answer = {"id": number, "error": error.reason}
-            if isinstance(error, Interrupted | ForgeInterrupted):
+            if isinstance(error, Interrupted | ForgeInterrupted | BuildInterrupted):
                 answer["interrupted"] = True
         except Exception as error:
             log.exception("keeper.fault", order=name if name in ORDERS else "unknown")
@@ -108,7 +109,7 @@ class Desk:
         order = ORDERS.get(name)
         if order is None or name.partition(".")[0] not in self._drivers:
             raise DriverError("The keeper knows no such order.")
-        if too_large(arguments):
+        if too_large(without_data(arguments)):
             raise order.error(f"The keeper refuses arguments of this size at {name}.")
         try:
             taken = order.unpack(arguments)

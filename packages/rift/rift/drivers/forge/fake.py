@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.forge.protocol import Access, ForgeError
+from rift.drivers.data import Data
+from rift.drivers.forge import packets
+from rift.drivers.forge.packets import BadRequest, Packets
+from rift.drivers.forge.protocol import Access, ForgeError, Gathered, Part, Service
 
 
 @dataclass(slots=True)
@@ -18,8 +21,26 @@ class FakeMirror:
     pins: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class FakeSession:
+    """A request of the smart protocol: what came of it, and what there is of its answer."""
+
+    url: str
+    mirror: Path
+    service: Service
+    lines: list[bytes] = field(default_factory=list)
+    packets: Packets = field(default_factory=Packets)
+    begun: bool = False
+    answer: list[bytes] = field(default_factory=list)
+    ended: bool = False
+
+
 class FakeForge:
-    """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it."""
+    """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it.
+
+    `missing` are what a commit's checkout lacks. Its `upload-pack` serves nothing but the refs; its `receive-pack`
+    does the updates of branches without looking at their pack, but for those that `refusing` has a reason for.
+    """
 
     kind = "fake"
 
@@ -27,6 +48,11 @@ class FakeForge:
         self.repositories: dict[str, dict[str, str]] = {}
         self.broken: dict[str, str] = {}
         self.mirrors: dict[Path, FakeMirror] = {}
+        self.missing: dict[str, tuple[str, ...]] = {}
+        self.refusing: dict[str, str] = {}
+        self.sessions: dict[str, FakeSession] = {}
+        self.gathered: list[tuple[str, str]] = []
+        self.opened: list[tuple[str, Service, Part, Access | None]] = []
 
     @outside_transactions
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
@@ -59,6 +85,75 @@ class FakeForge:
     async def unpin(self, mirror: Path, box: str) -> None:
         if mirror in self.mirrors:
             self.mirrors[mirror].pins.pop(box, None)
+
+    @outside_transactions
+    async def gather(self, url: str, mirror: Path, commit: str, access: Access | None = None) -> Gathered:
+        if mirror not in self.mirrors or commit not in self.mirrors[mirror].commits:
+            raise ForgeError(f"{commit} is not in the mirror")
+        self.gathered.append((url, commit))
+        return Gathered(self.missing.get(commit, ()))
+
+    @outside_transactions
+    async def open(
+        self, mirror: Path, url: str, service: Service, part: Part, version: int = 0, access: Access | None = None
+    ) -> str:
+        if part == "refs" or mirror not in self.mirrors:
+            await self.fetch(url, mirror, access)
+        self.opened.append((url, service, part, access))
+        session = FakeSession(url, mirror, service)
+        if part == "refs":
+            refs = {f"refs/heads/{branch}": commit for branch, commit in self.mirrors[mirror].heads.items()}
+            able = "report-status delete-refs side-band-64k atomic" if service == "receive-pack" else "side-band-64k"
+            session.answer.append(packets.advertised(service, refs, able))
+            session.ended = True
+        number = f"{len(self.opened):032x}"
+        self.sessions[number] = session
+        return number
+
+    @outside_transactions
+    async def feed(self, session: str, data: Data, last: bool) -> None:
+        found = self._session(session)
+        if not found.begun:
+            lines, found.begun = found.packets.take(data)
+            found.lines += lines
+        if last and not found.ended:
+            found.ended = True
+            if found.service == "receive-pack" and found.lines:
+                found.answer.append(self._push(found))
+
+    @outside_transactions
+    async def drain(self, session: str) -> Data | None:
+        found = self._session(session)
+        if found.answer:
+            return found.answer.pop(0)
+        return None if found.ended else b""
+
+    @outside_transactions
+    async def close(self, session: str) -> None:
+        self.sessions.pop(session, None)
+
+    def _session(self, session: str) -> FakeSession:
+        if session not in self.sessions:
+            raise ForgeError("There is no such session with git; it may have ended by itself.")
+        return self.sessions[session]
+
+    def _push(self, session: FakeSession) -> bytes:
+        try:
+            asked = packets.push(session.lines)
+        except BadRequest as error:
+            raise ForgeError(f"This push cannot be read: {error}.") from error
+        heads, failures = self._repository(session.url), {}
+        for update in asked.updates:
+            branch = update.ref.removeprefix("refs/heads/")
+            if update.ref in self.refusing:
+                failures[update.ref] = self.refusing[update.ref]
+            elif heads.get(branch, "0" * len(update.old)) != update.old:
+                failures[update.ref] = "the branch moved meanwhile: fetch, and push again"
+            elif update.deletes:
+                del heads[branch]
+            else:
+                heads[branch] = update.new
+        return packets.report(asked, failures)
 
     def _repository(self, url: str) -> dict[str, str]:
         if url in self.broken:

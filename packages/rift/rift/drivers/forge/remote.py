@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.forge.protocol import Access
+from rift.drivers.data import Data
+from rift.drivers.forge.protocol import Access, Gathered, Part, Service
 from rift.drivers.orders import Remote
 
 
@@ -41,3 +42,28 @@ class RemoteForge(Remote):
     @outside_transactions
     async def unpin(self, mirror: Path, box: str) -> None:
         await self._ask("forge.unpin", mirror, box)
+
+    @outside_transactions
+    async def gather(self, url: str, mirror: Path, commit: str, access: Access | None = None) -> Gathered:
+        gathered: Gathered = await self._ask("forge.gather", url, mirror, commit, access)
+        return gathered
+
+    @outside_transactions
+    async def open(
+        self, mirror: Path, url: str, service: Service, part: Part, version: int = 0, access: Access | None = None
+    ) -> str:
+        session: str = await self._ask("forge.open", mirror, url, service, part, version, access)
+        return session
+
+    @outside_transactions
+    async def feed(self, session: str, data: Data, last: bool) -> None:
+        await self._ask("forge.feed", session, data, last)
+
+    @outside_transactions
+    async def drain(self, session: str) -> Data | None:
+        data: bytes | None = await self._ask("forge.drain", session)
+        return data
+
+    @outside_transactions
+    async def close(self, session: str) -> None:
+        await self._ask("forge.close", session)

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from keel.sizes import KIB
 from rift.drivers.data import Data
+
+LOG_PIECE = 256 * KIB
+"""The most bytes of a log in one answer."""
 
 
 class BuildError(Exception):

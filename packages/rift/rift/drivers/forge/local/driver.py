@@ -7,15 +7,27 @@ import re
 import shutil
 from pathlib import Path
 
+from keel.ids import Ids, SystemIds
 from keel.secrecy import masked
+from keel.sizes import GIB
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.forge.git import git
-from rift.drivers.forge.protocol import Access, ForgeError
+from rift.drivers.data import Data
+from rift.drivers.forge import packets
+from rift.drivers.forge.local import receiving, serving
+from rift.drivers.forge.local.git import Ran, git, run
+from rift.drivers.forge.local.quarantine import Quarantine
+from rift.drivers.forge.local.reader import Reader
+from rift.drivers.forge.local.receiving import Receiving
+from rift.drivers.forge.local.sessions import Session, Sessions, Told
+from rift.drivers.forge.packets import Push
+from rift.drivers.forge.protocol import Access, ForgeError, Gathered, Part, Service
 from rift.drivers.locks import locked
 
 HEADS = "refs/heads/"
+TAGS = "refs/tags/"
 PINS = "refs/rift/boxes/"
 MARK = "rift-mirror"
+PUSH_LIMIT = 8 * GIB
 
 #: What a mirror's own configuration adds: nothing that a box may borrow is ever removed.
 CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
@@ -28,57 +40,85 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class LocalForge:
-    """`heads_seconds` and `fetch_seconds` limit one call each."""
+    """`heads_seconds` and `fetch_seconds` limit one call each, `push_seconds` what the origin takes of a box's push.
+
+    `reader` is who reads what strangers sent, where that is not whoever runs this process. `sessions` are those of
+    boxes that fetch and push; `push_limit` are the most bytes of one push.
+    """
 
     kind = "local"
 
-    def __init__(self, *, heads_seconds: float = 30.0, fetch_seconds: float = 900.0) -> None:
+    def __init__(
+        self,
+        *,
+        heads_seconds: float = 30.0,
+        fetch_seconds: float = 900.0,
+        push_seconds: float = 900.0,
+        reader: Reader | None = None,
+        sessions: Sessions | None = None,
+        push_limit: int = PUSH_LIMIT,
+        ids: Ids | None = None,
+    ) -> None:
         self._heads_seconds = heads_seconds
         self._fetch_seconds = fetch_seconds
+        self._push_seconds = push_seconds
+        self._reader = reader
+        self._sessions = sessions or Sessions()
+        self._quarantine = Quarantine(reader, push_limit, ids or SystemIds())
 
     @outside_transactions
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
-        return await self._heads(url)
+        return await self._heads(url, access)
 
-    async def _heads(self, url: str) -> dict[str, str]:
+    async def _heads(self, url: str, access: Access | None) -> dict[str, str]:
         check_url(url)
         try:
-            listed = await git("ls-remote", "--heads", "--", url, seconds=self._heads_seconds)
+            listed = await git("ls-remote", "--heads", "--", url, seconds=self._heads_seconds, url=url, access=access)
         except ForgeError as error:
             raise ForgeError(f"{masked(url)} cannot be read: {error.reason}") from error
         return _branches(listed)
 
     @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
+        return {
+            name.removeprefix(HEADS): commit
+            for name, commit in (await self._refresh(url, mirror, access)).items()
+            if name.startswith(HEADS)
+        }
+
+    async def _refresh(self, url: str, mirror: Path, access: Access | None) -> dict[str, str]:
+        """As `fetch`; returns branches and tags by their full names."""
         check_url(url)
         try:
-            return await self._fetch_all(url, mirror)
+            return await self._fetch_all(url, mirror, access)
         except OSError as error:
             raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
 
-    async def _fetch_all(self, url: str, mirror: Path) -> dict[str, str]:
+    async def _fetch_all(self, url: str, mirror: Path, access: Access | None) -> dict[str, str]:
         await asyncio.to_thread(_make_parent, mirror.parent)
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
             if not await asyncio.to_thread(_whole, mirror):
-                await self._make(url, mirror)
+                await self._make(url, mirror, access)
             await asyncio.to_thread(_sweep, mirror, "objects/pack/tmp_*")
             try:
-                await self._fetch(url, mirror, lock)
+                await self._fetch(url, mirror, lock, access)
             except ForgeError as error:
                 if ".lock': File exists" not in error.reason:
                     raise
                 await asyncio.to_thread(_sweep, mirror, *LOCKS)
-                await self._fetch(url, mirror, lock)
+                await self._fetch(url, mirror, lock, access)
             listed = await git(
                 f"--git-dir={mirror}",
                 "for-each-ref",
                 "--format=%(objectname)%09%(refname)",
                 HEADS,
+                TAGS,
                 seconds=self._heads_seconds,
             )
-        return _branches(listed)
+        pairs = (line.partition("\t") for line in listed.splitlines())
+        return {name: commit for commit, _, name in pairs}
 
-    async def _fetch(self, url: str, mirror: Path, lock: int) -> None:
+    async def _fetch(self, url: str, mirror: Path, lock: int, access: Access | None) -> None:
         try:
             await git(
                 f"--git-dir={mirror}",
@@ -91,16 +131,18 @@ class LocalForge:
                 "--",
                 url,
                 f"+{HEADS}*:{HEADS}*",
-                "+refs/tags/*:refs/tags/*",
+                f"+{TAGS}*:{TAGS}*",
                 seconds=self._fetch_seconds,
                 pass_fds=(lock,),  # git may outlive us; nobody may take its files for leftovers then
+                url=url,
+                access=access,
             )
         except ForgeError as error:
             raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
 
-    async def _make(self, url: str, mirror: Path) -> None:
+    async def _make(self, url: str, mirror: Path, access: Access | None) -> None:
         """Make an empty mirror of the repository's object format; a half-made one is made anew."""
-        heads = await self._heads(url)
+        heads = await self._heads(url, access)
         kind = "sha256" if any(len(commit) == 64 for commit in heads.values()) else "sha1"
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30)
@@ -129,6 +171,67 @@ class LocalForge:
     async def unpin(self, mirror: Path, box: str) -> None:
         if await asyncio.to_thread(mirror.is_dir):
             await git(f"--git-dir={mirror}", "update-ref", "-d", _pin(box), seconds=self._heads_seconds)
+
+    @outside_transactions
+    async def gather(self, url: str, mirror: Path, commit: str, access: Access | None = None) -> Gathered:
+        if not _COMMIT.fullmatch(commit):
+            raise ForgeError(f"{commit!r} is not the full name of a commit")
+        await git(f"--git-dir={mirror}", "cat-file", "-e", f"{commit}^{{commit}}", seconds=self._heads_seconds)
+        return Gathered()
+
+    @outside_transactions
+    async def open(
+        self, mirror: Path, url: str, service: Service, part: Part, version: int = 0, access: Access | None = None
+    ) -> str:
+        check_url(url)
+        self._sessions.reserve()
+        try:
+            return self._sessions.add(await self._begin(mirror, url, service, part, version, access))
+        except OSError as error:
+            raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
+        finally:
+            self._sessions.release()
+
+    async def _begin(
+        self, mirror: Path, url: str, service: Service, part: Part, version: int, access: Access | None
+    ) -> Session:
+        if part == "refs" or not await asyncio.to_thread(_whole, mirror):
+            refs = await self._refresh(url, mirror, access)
+            if service == "receive-pack":
+                return Told(await self._advertised(mirror, refs))
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.open_mirror, mirror)
+        if service == "upload-pack":
+            return await serving.serve(mirror, part, version, self._reader)
+
+        async def hand(asked: Push, folder: Path) -> Ran:
+            return await run(
+                f"--git-dir={mirror}",
+                *receiving.push_words(asked, url),
+                seconds=self._push_seconds,
+                url=url,
+                access=access,
+                more={"GIT_ALTERNATE_OBJECT_DIRECTORIES": receiving.quoted(folder / "objects")},
+            )
+
+        return Receiving(mirror, await self._quarantine.room(mirror), self._reader, hand)
+
+    async def _advertised(self, mirror: Path, refs: dict[str, str]) -> bytes:
+        format_ = await git(f"--git-dir={mirror}", "rev-parse", "--show-object-format", seconds=self._heads_seconds)
+        kind = format_.strip()
+        return packets.advertised("receive-pack", refs, receiving.ABLE.format(kind=kind), kind)
+
+    @outside_transactions
+    async def feed(self, session: str, data: Data, last: bool) -> None:
+        await self._sessions.feed(session, data, last=last)
+
+    @outside_transactions
+    async def drain(self, session: str) -> Data | None:
+        return await self._sessions.drain(session)
+
+    @outside_transactions
+    async def close(self, session: str) -> None:
+        await self._sessions.close(session)
 
 
 def check_url(url: str) -> None:

@@ -1,0 +1,77 @@
+"""A builder in memory: what a commit's flake comes to is what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+from rift.drivers.boxes.protocol import outside_transactions
+from rift.drivers.nix.protocol import LOG_PIECE, BuildError, Built, LogPiece
+
+
+class FakeBuilder:
+    """By commit: `flakes` are what builds come to, `broken` the reasons why they fail, `says` what is in their logs.
+
+    A commit in none of these has no flake of ours. One in `held` is not built before its event is set. `lack` is what
+    the host lacks. `began`, `ended` and `cancelled` are builds, in their order; `kept` are those that a repository's
+    store was last told to keep.
+    """
+
+    kind: Literal["fake"] = "fake"
+
+    def __init__(self) -> None:
+        self.flakes: dict[str, Built] = {}
+        self.broken: dict[str, str] = {}
+        self.says: dict[str, bytes] = {}
+        self.held: dict[str, asyncio.Event] = {}
+        self.lack: str | None = None
+        self.began: list[str] = []
+        self.ended: list[str] = []
+        self.cancelled: list[str] = []
+        self.kept: dict[str, tuple[str, ...]] = {}
+        self._logs: dict[str, bytes] = {}
+        self._repos: dict[str, str] = {}
+
+    @outside_transactions
+    async def lacking(self) -> str | None:
+        return self.lack
+
+    @outside_transactions
+    async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
+        if commit not in self.flakes and commit not in self.broken:
+            return None
+        if self.lack is not None:
+            raise BuildError(self.lack)
+        self.began.append(build)
+        self._logs[build], self._repos[build] = self.says.get(commit, b""), repo
+        try:
+            if commit in self.held:
+                await self.held[commit].wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(build)
+            raise
+        finally:
+            self.ended.append(build)
+        if commit in self.broken:
+            raise BuildError(self.broken[commit])
+        return self.flakes[commit]
+
+    @outside_transactions
+    async def log(self, build: str, offset: int) -> LogPiece:
+        data = self._logs.get(build, b"")[offset : offset + LOG_PIECE]
+        return LogPiece(data, self.began.count(build) > self.ended.count(build))
+
+    @outside_transactions
+    async def keep(self, repo: str, builds: tuple[str, ...]) -> None:
+        self.kept[repo] = builds
+        self._drop(repo, builds)
+
+    @outside_transactions
+    async def forget(self, repo: str) -> None:
+        self.kept.pop(repo, None)
+        self._drop(repo, ())
+
+    def _drop(self, repo: str, kept: tuple[str, ...]) -> None:
+        for build in [build for build, owner in self._repos.items() if owner == repo and build not in kept]:
+            del self._logs[build], self._repos[build]
