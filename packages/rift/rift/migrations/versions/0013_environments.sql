@@ -4,12 +4,14 @@ CREATE TABLE environments (
     repo text NOT NULL REFERENCES repos ON DELETE CASCADE,
     commit text NOT NULL,
     state text NOT NULL CHECK (state IN ('waiting', 'building', 'ready', 'failed', 'cancelled')),
-    epoch bigint NOT NULL DEFAULT 0,
-    until timestamptz,          -- who builds it says again and again that they still do
+    epoch bigint NOT NULL DEFAULT 0,    -- counts those who built it: what an older one says is not written
+    until timestamptz,                  -- who builds it says again and again that they still do
     step text NOT NULL DEFAULT '',
-    built jsonb,                -- what it came to: packages' paths, variables, setup; NULL: the base environment
+    tries int NOT NULL DEFAULT 0,       -- how often it was interrupted, or what it needs could not be brought
+    built jsonb,                        -- what it came to: packages' paths, variables, setup; NULL: the base environment
     lacks text NOT NULL DEFAULT '',
     failure text,
+    stays boolean NOT NULL DEFAULT false,   -- whether it fails again, as it is: not tried before somebody asks for it
     wanted_at timestamptz NOT NULL,
     began_at timestamptz,
     ended_at timestamptz,
@@ -25,3 +27,11 @@ CREATE TABLE environment_logs (
     data bytea NOT NULL,
     PRIMARY KEY (environment, epoch, first)
 );
+
+-- Which environments boxes still use -----------------------------------------------------------------------------------
+CREATE INDEX boxes_of_commit ON boxes (repo, commit) WHERE state <> 'destroyed';
+
+-- When somebody last asked for a watched ref, and whether its failure is one that comes again --------------------------
+ALTER TABLE watches ADD COLUMN asked_at timestamptz, ADD COLUMN failure_stays boolean NOT NULL DEFAULT false;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON environments, environment_logs TO rift_runtime;
