@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ASK_LIMIT = 1 << 20  # bytes one answer to an ask gives at most
 STDERR_KEPT = 4096
+SETUP = 0  # the number that the repository's setup has among the commands, which begin with 1
+SETUP_DONE = "setup.done"  # in the box's folder, out of its jail's reach: the setup has run to its end once
 
 
 class Mailbox:
@@ -73,7 +75,8 @@ class Agent:
         self._jail: jail.Running | None = None
         self._commands: Commands | None = None
         self._stderr = b""
-        self._up = False
+        self._ready = False  # the jail answers
+        self._up = False  # and its repository's setup is behind it
         self._closing = False  # the jail is gone; what happened is still being told
         self._exit: int | None = None
         self._quitting: list[tuple[_thread.LockType, _thread.LockType]] = []
@@ -115,7 +118,7 @@ class Agent:
         self._watch(running.stderr, self._read_stderr)
         running.settled()
         self._power.jail = running.processes
-        self._commands = Commands(self._config, running, self._spools, self._uplink.tell, self._watch, self._unwatch)
+        self._commands = Commands(self._config, running, self._spools, self._tell, self._watch, self._unwatch)
         disk = Disk(self._config, self._archive, self._init, self._watch, self._unwatch, self._commands.full)
         self._commands.disk = disk
         self._watch(running.socket.fileno(), self._hear)
@@ -141,15 +144,37 @@ class Agent:
         if message is None:
             self._fail("the jail's first process has ended")
             return
-        if message.kind == messages.READY and not self._up:
-            self._up = True
+        if message.kind == messages.READY and not self._ready:
+            self._ready = True
             if message.fds and self._config.network == "proxy":
                 self._open_proxy(message.fds.pop())
-            self._uplink.tell({"type": "up"})
-            self._uplink.start_working()
-        elif self._up:
+            if self._config.setup and not os.path.exists(SETUP_DONE):
+                self._commands.start(
+                    {"n": SETUP, "kind": "bash", "command": self._config.setup, "timeout": self._config.setup_seconds}
+                )
+            else:
+                self._come_up()
+        elif self._ready:
             self._commands.hear(message)
         message.close()
+
+    def _come_up(self) -> None:
+        self._up = True
+        self._uplink.tell({"type": "up"})
+        self._uplink.start_working()
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """What the commands tell; the end of the repository's setup is for the agent alone."""
+        if event["n"] != SETUP:
+            self._uplink.tell(event)
+        elif not self._closing:
+            from rift_agent import setup
+
+            failure = setup.ended(event, self._spools, self._config.setup_seconds)
+            if failure:
+                self._end_jail(str(failure["reason"]), failure)
+            else:
+                self._come_up()
 
     def _open_proxy(self, listener: int) -> None:
         """Accepts on the jail's own loopback; the proxy's code is loaded by the first connection."""
@@ -222,6 +247,10 @@ class Agent:
 
     def _fail(self, reason: str) -> None:
         """The jail could not be made or is gone: everything it held is told, and then the agent ends."""
+        self._end_jail(reason, {})
+
+    def _end_jail(self, reason: str, event: dict[str, Any]) -> None:
+        """Ends the jail and tells why, by this event where there is one."""
         self._closing = True
         if self._jail:
             if self._jail.socket.fileno() in self._selector.get_map():
@@ -240,7 +269,7 @@ class Agent:
         say(reason)
         if self._commands:
             self._commands.end_all(f"the jail ended: {reason}")
-        self._uplink.tell({"type": "failed", "reason": reason})
+        self._uplink.tell(event or {"type": "failed", "reason": reason})
 
 
 def run(path: str) -> int:

@@ -78,6 +78,8 @@ class Config:
             except (KeyError, TypeError, ValueError):
                 raise BadConfig(f"agent.json: limits.{name} must have value, setting and by, not {values!r}") from None
         self.uid: int = take("uid", int, -1)
+        self.setup: str = take("setup", str, "")
+        self.setup_seconds: int = take("setup_seconds", int, 1800)
         epoch, frozen = take("power", list, [0, False])
         self.power: tuple[int, bool] = (int(epoch), bool(frozen))
         if self.network not in ("none", "proxy", "open"):

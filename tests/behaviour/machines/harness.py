@@ -24,7 +24,7 @@ from rift.agents.model import Agent, Up
 from rift.audit import Act
 from rift.boxes import actions as boxes
 from rift.boxes import jobs as box_jobs
-from rift.boxes.model import Box
+from rift.boxes.model import Box, Closed
 from rift.commands import actions as commands
 from rift.commands import jobs as command_jobs
 from rift.commands.actions import Wanted
@@ -130,7 +130,7 @@ class Place:
     async def suspend(self, task: str, vm: str, who: Caller | None = None) -> Box | Refusal:
         return await boxes.suspend(self.deps, self.act(who, "rift_vm_suspend"), task, vm)
 
-    async def close_task(self, task: str, who: Caller | None = None) -> boxes.Closed | Refusal:
+    async def close_task(self, task: str, who: Caller | None = None) -> Closed | Refusal:
         return await boxes.close_task(self.deps, self.act(who, "rift_task_close"), task, silent)
 
     async def bash(self, task: str, vm: str, text: str = "make", who: Caller | None = None) -> Answer | Refusal:

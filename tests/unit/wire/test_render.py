@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keel.refusal import Call as CallMend
-from rift.boxes.actions import Closed, TaskLine
-from rift.boxes.model import Box, BoxLine, OpenCommand
+from rift.boxes.model import Box, BoxLine, Closed, OpenCommand, TaskLine
 from rift.checklist.model import Gap, WhoAmI
 from rift.commands.model import Answer as CommandAnswer
 from rift.commands.model import Piece, Report

@@ -91,8 +91,9 @@ async def _apply(tx: Tx, deps: Deps, agent: Agent, event: Event) -> bool:
     elif isinstance(event, Refused):
         await _record(tx, deps, agent, event)
     else:
-        log.error("box.agent_failed", box=agent.box, reason=event.reason)
-        await boxes.agent_ended(tx, deps, agent.box, agent.incarnation, event.reason)
+        log.error("box.agent_failed", box=agent.box, reason=event.reason[:2000])
+        ended = boxes.setup_failed if event.setup else boxes.agent_ended
+        await ended(tx, deps, agent.box, agent.incarnation, event.reason)
     return True
 
 

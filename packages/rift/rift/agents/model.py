@@ -32,6 +32,8 @@ class Failed:
     """The jail could not be made, or ended; the whole reason."""
 
     reason: str
+    setup: bool = False
+    """Whether it is the repository's setup that failed: another try would say the same."""
 
 
 WHYS = frozenset({"not_listed", "private_address", "bad_port", "malformed", "too_slow", "busy", "others"})

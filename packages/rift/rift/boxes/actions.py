@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 
 import structlog
@@ -15,11 +15,23 @@ from keel.telemetry import tracing
 from rift import meters
 from rift.audit import Act, Row, audited, note
 from rift.boxes import refusals, store
-from rift.boxes.decide import Cold, Park, decide_again, decide_cold, decide_pick, decide_suspend, decide_warm
-from rift.boxes.model import Box, BoxLine, Most, OpenCommand, PersonsUse, smallest_free, stem
+from rift.boxes.decide import Cold, Park, decide_again, decide_cold, decide_pick, decide_suspend, decide_warm, doing
+from rift.boxes.model import (
+    Box,
+    BoxLine,
+    Closed,
+    Most,
+    OpenCommand,
+    PersonsUse,
+    TaskLine,
+    TaskView,
+    smallest_free,
+    stem,
+)
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.protocol import DriverError
+from rift.environments import actions as environments
 from rift.hosts import actions as hosts
 from rift.hosts.model import Shortage
 from rift.names import BOX_PREFIX, CLOSE_WAITS, NEW_BOX_WAITS
@@ -40,31 +52,6 @@ STEADY = timedelta(minutes=2)
 
 Progress = Callable[[str], Awaitable[None]]
 """Told every few seconds that a call still waits, and for what."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskLine:
-    """An open task in a list, with its boxes."""
-
-    task: Task
-    boxes: tuple[Box, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskView:
-    """An open task as the page Boxes shows it: its boxes, each with its open commands."""
-
-    task: Task
-    boxes: tuple[BoxLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A closed task: the boxes that it had, and those that were still going when the answer was due."""
-
-    task: Task
-    boxes: tuple[Box, ...]
-    still: tuple[str, ...]
 
 
 async def new_box(deps: Deps, act: Act, task: str, repo: str, ref: str, progress: Progress) -> Box | Refusal:
@@ -153,7 +140,7 @@ async def list_boxes(deps: Deps, act: Act, task: str) -> list[BoxLine] | Refusal
         held = await tasks.admit(tx, deps, row, act.caller, task)
         if isinstance(held, Refusal):
             return row.said(held)
-        boxes = await store.of_tasks(tx, [held.id])
+        boxes = [await _told(tx, deps, box) for box in await store.of_tasks(tx, [held.id])]
         open = await store.open_commands(tx, [box.id for box in boxes])
         return row.said([BoxLine(box, tuple(one for one in open if one.box == box.id)) for box in boxes])
 
@@ -352,10 +339,17 @@ async def wait_for_room(tx: Tx, id: str, incarnation: int) -> None:
         await store.tried(tx, id, 0)
 
 
-async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
+async def setup_failed(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
+    """The repository's setup failed in this box, which is not made then: another try would say the same."""
+    box = await store.find_locked(tx, id)
+    if box is not None and box.state == "starting":
+        await fail_in(tx, deps, id, incarnation, reason)
+
+
+async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str, *, stays: bool = False) -> None:
     """A box of this incarnation cannot go on: its commands end, who waits is told.
 
-    One that never came up says something of its head: the watched ref remembers why.
+    One that never came up says something of its head: the watched ref remembers why, and whether it `stays` so.
     """
     box = await store.find_locked(tx, id)
     if box is None or not await store.fail(tx, id, incarnation, reason):
@@ -363,7 +357,7 @@ async def fail_in(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) ->
     await store.end_commands(tx, id, f"the box failed: {reason}", deps.clock.now())
     await note(tx, deps, "box failed", task=box.task, box=id)
     if box.state == "starting":
-        await repos.note_failure(tx, deps, box.repo, box.ref, box.commit, reason)
+        await repos.note_failure(tx, deps, box.repo, box.ref, box.commit, reason, stays=stays)
     await tx.notify(f"box:{id}")
 
 
@@ -372,7 +366,7 @@ async def _until_up(deps: Deps, id: str, deadline: Deadline, progress: Progress)
         box = await _now(deps, id)
         while box.state == "starting" and deadline.left() > 0 and not signal.closing:
             await signal.wait(deadline.left())
-            await progress(f"{box.name} is starting")
+            await progress(f"{box.name} is starting" + (f": {box.doing}" if box.doing else ""))
             box = await _now(deps, id)
         return box
 
@@ -389,4 +383,12 @@ async def _until_gone(deps: Deps, ids: list[str], deadline: Deadline, progress: 
 
 async def _now(deps: Deps, id: str) -> Box:
     async with deps.db.tx() as tx:
-        return await find(tx, id)
+        return await _told(tx, deps, await find(tx, id))
+
+
+async def _told(tx: Tx, deps: Deps, box: Box) -> Box:
+    """The box; one that starts, with what is being done for it."""
+    if box.state != "starting":
+        return box
+    found = await environments.of_head(tx, box.repo, box.commit)
+    return replace(box, doing=doing(box, found, deps.clock.now()))

@@ -11,6 +11,7 @@ from typing import Literal
 from keel.refusal import Refusal
 from rift.boxes import refusals
 from rift.boxes.model import Box, Most, OpenCommand, Room, Standing, Warm
+from rift.environments.model import Environment
 from rift.hosts.model import Shortage
 
 Step = Literal["start", "revive", "park", "destroy", "orphan"]
@@ -81,6 +82,15 @@ def _gives_way(warm: Sequence[Warm]) -> str | None:
         return None
     sizes = Counter(one.pool for one in warm)
     return max(warm, key=lambda one: (sizes[one.pool], one.state == "starting", one.created_at, one.id)).id
+
+
+def doing(box: Box, environment: Environment | None, now: datetime) -> str:
+    """What is being done for a box that starts, in words; "" where there is nothing to tell but that it starts."""
+    if environment is None or environment.state != "ready":
+        return environment.doing(now) if environment else "its environment waits to be built"
+    if environment.made is None or not environment.made.setup or not box.began_at:
+        return ""
+    return f"running the repository's setup, {max(0, int((now - box.began_at).total_seconds()))} s so far"
 
 
 def decide_pick(vm: str, boxes: Sequence[Box]) -> Box | Refusal:

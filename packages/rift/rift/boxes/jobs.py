@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 
 import structlog
 
@@ -23,10 +24,12 @@ from rift.boxes.decide import decide_again, decide_failed_start, decide_idle, de
 from rift.boxes.model import Box
 from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
-from rift.drivers.boxes.protocol import BoxSpec, DriverError, Interrupted
+from rift.drivers.boxes.protocol import BoxSpec, DriverError, Equipment, Interrupted
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
+from rift.environments import actions as environments
 from rift.limits import actions as limits
 from rift.repos import actions as repos
+from rift.times import span
 
 log = structlog.get_logger()
 
@@ -39,6 +42,7 @@ TOO_LONG = timedelta(seconds=120)
 def register(jobs: Jobs[Deps]) -> None:
     """The jobs below, by name."""
     jobs.on("boxes.start", start)
+    jobs.on("boxes.equip", equip)
     jobs.on("boxes.revive", revive)
     jobs.on("boxes.destroy", destroy)
     jobs.on("boxes.park", park)
@@ -54,10 +58,21 @@ async def start(deps: Deps, box: str) -> None:
         return
     presence = await deps.boxes.inspect(box)
     if presence.state in ("running", "parked") and presence.incarnation == found.incarnation:
-        if deps.clock.now() - found.used_at > TOO_LONG:
-            await _fail(deps, found, "its agent runs, but its jail did not come up in two minutes")
+        async with deps.db.tx() as tx:
+            environment = await environments.of_head(tx, found.repo, found.commit)
+        setup = environment is not None and environment.made is not None and environment.made.setup != ""
+        most = TOO_LONG + (deps.settings.environments.setup_for if setup else timedelta(0))
+        if deps.clock.now() - found.used_at > most:
+            await _fail(deps, found, f"its agent runs, but its jail did not come up in {span(most)}")
         return
     await _launch(deps, box)
+
+
+async def equip(deps: Deps, repo: str, commit: str) -> None:
+    """The environment of a commit is there, or has failed: its boxes that wait for it go on."""
+    async with deps.db.tx() as tx:
+        for box in await store.waiting(tx, repo, commit):
+            await _queue(tx, "start", box)
 
 
 async def revive(deps: Deps, box: str) -> None:
@@ -171,6 +186,9 @@ async def _launch(deps: Deps, id: str) -> None:
         box = await store.find_locked(tx, id)
         if box is None or box.state not in ("starting", "running"):
             return
+        ready, equipment = await _equipped(tx, deps, box)
+        if not ready:
+            return
         attempt = decide_again(box, TRIES, STEADY)
         if attempt is None:
             how = "did not come up" if box.state == "starting" else "did not stay up"
@@ -201,6 +219,7 @@ async def _launch(deps: Deps, id: str) -> None:
         epoch=box.epoch,
         server=deps.agent_url,
         limits=allowed,
+        equipment=equipment,
     )
     pinning = asyncio.create_task(deps.forge.pin(mirror, id, box.commit))  # nothing is pruned meanwhile
     try:
@@ -225,6 +244,27 @@ async def _launch(deps: Deps, id: str) -> None:
     if started.lacks:
         async with deps.db.tx() as tx:
             await store.note(tx, id, " ".join(started.lacks))
+
+
+async def _equipped(tx: Tx, deps: Deps, box: Box) -> tuple[bool, Equipment | None]:
+    """Whether a box can be started now, and what it has beside the base.
+
+    One that starts waits for the environment of its commit, and fails with it. One that has run goes on with what it
+    had, which was the base where nothing is known of it.
+    """
+    found = await environments.of_head(tx, box.repo, box.commit)
+    if box.state == "starting" and (found is None or found.state != "ready"):
+        if found is not None and found.state == "failed":
+            failure = found.failure or "its environment could not be built"
+            await actions.fail_in(tx, deps, box.id, box.incarnation, failure, stays=found.stays)
+        else:
+            await environments.want(tx, deps, box.repo, box.commit)
+        return False, None
+    made = found.made if found else None
+    if made is None:
+        return True, None
+    seconds = deps.settings.environments.setup_for.total_seconds()
+    return True, Equipment(Path(made.store), made.paths, made.env, made.setup, seconds)
 
 
 async def _fail(deps: Deps, box: Box, reason: str) -> None:

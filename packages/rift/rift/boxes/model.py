@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from rift.tasks.model import Task
+
 State = Literal["starting", "running", "parked", "destroying", "destroyed", "failed"]
 
 TRANSITIONS: dict[State, frozenset[State]] = {
@@ -59,6 +61,8 @@ class Box:
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
     refused: int = 0
     """Which of the refusals that its agent tells were recorded last."""
+    doing: str = ""
+    """Of one that starts, where it is told: what is being done for it, in words. It is not stored."""
 
     @property
     def repository(self) -> str:
@@ -147,6 +151,31 @@ class BoxLine:
 
     box: Box
     open: tuple[OpenCommand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """An open task in a list, with its boxes."""
+
+    task: Task
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """An open task as the page Boxes shows it: its boxes, each with its open commands."""
+
+    task: Task
+    boxes: tuple[BoxLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed task: the boxes that it had, and those that were still going when the answer was due."""
+
+    task: Task
+    boxes: tuple[Box, ...]
+    still: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

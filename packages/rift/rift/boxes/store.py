@@ -219,6 +219,15 @@ async def insert(
     )
 
 
+async def waiting(tx: Tx, repo: str, commit: str) -> list[str]:
+    """The boxes of a commit that are starting, by id."""
+    rows = await tx.rows(
+        "SELECT id FROM boxes WHERE repo = %(repo)s AND commit = %(commit)s AND state = 'starting' ORDER BY created_at",
+        {"repo": repo, "commit": commit},
+    )
+    return [row["id"] for row in rows]
+
+
 async def begin(tx: Tx, id: str, token_sha256: bytes, tries: int, now: datetime) -> None:
     """A new incarnation: the next number, a token of its own, a new epoch; one more of its `tries`, all told.
 

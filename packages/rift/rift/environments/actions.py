@@ -8,7 +8,7 @@ from keel import jobs
 from keel.db import Tx
 from rift.deps import Deps
 from rift.environments import store
-from rift.environments.decide import cut, decide_kept, decide_next, decide_want, doing
+from rift.environments.decide import cut, decide_kept, decide_next, decide_want
 from rift.environments.model import FAILURE_MOST, HELD_FOR, LOG_READY, TRIES, Environment, LogPart, Made
 from rift.repos import actions as repos
 
@@ -63,11 +63,6 @@ async def log_of(tx: Tx, id: str, offset: int = 0) -> LogPart | None:
     `first` is beyond the offset where a part of the log was not kept. None for no environment.
     """
     return await store.log(tx, id, offset, PART_MOST)
-
-
-async def doing_now(tx: Tx, deps: Deps, repo: str, commit: str) -> str:
-    """What is being done so that boxes of a commit can start, in words; "" where nothing is."""
-    return doing(await store.find(tx, repo, commit), deps.clock.now())
 
 
 # What the jobs do ------------------------------------------------------------
@@ -200,9 +195,7 @@ async def tidy(deps: Deps, repo: str) -> int:
 
 async def _over(tx: Tx, deps: Deps, built: Environment) -> None:
     """A build has ended: boxes of its commit go on, and who waited for a place takes it."""
-    await jobs.defer(
-        tx, "boxes.equip", once=f"equip:{built.repo}:{built.commit}", repo=built.repo, commit=built.commit
-    )
+    await jobs.defer(tx, "boxes.equip", once=f"equip:{built.repo}:{built.commit}", repo=built.repo, commit=built.commit)
     await tx.notify(topic(built.repo))
     for repo in await store.repos_open(tx, deps.clock.now()):
         await _queue(tx, repo)

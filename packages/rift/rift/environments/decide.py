@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from keel.sizes import KIB
 from rift.environments.model import (
     LOG_HEAD,
     LOG_TAIL,
-    PACKAGES_MOST,
     SETUP_BYTES,
     VARIABLES_BYTES,
     VARIABLES_MOST,
@@ -50,13 +49,13 @@ def decide_next(open: Sequence[Open], now: datetime) -> Next:
 
 def decide_made(made: Made) -> str | None:
     """Why boxes cannot have this, whatever Nix made of it; None where they can."""
-    if len(made.paths) > PACKAGES_MOST:
-        return f"`packages` has {len(made.paths)} entries; a box takes {PACKAGES_MOST}."
     size = sum(len(f"{name}={value}".encode()) for name, value in made.env)
-    if len(made.env) > VARIABLES_MOST or size > VARIABLES_BYTES:
+    on_path = sum(len(f"{path}/bin:") for path in made.paths)
+    if len(made.env) > VARIABLES_MOST or size + on_path > VARIABLES_BYTES:
         return (
-            f"`env` has {len(made.env)} variables of {size} bytes; a box takes {VARIABLES_MOST} of "
-            f"{VARIABLES_BYTES // KIB} KiB together. Write the rest into a file by `setup`."
+            f"`env` has {len(made.env)} variables of {size} bytes, and `packages` take {on_path} bytes of PATH; a box "
+            f"takes {VARIABLES_MOST} variables, and {VARIABLES_BYTES // KIB} KiB together. Write variables into a file "
+            "by `setup`, or put packages into one, as `pkgs.buildEnv` does."
         )
     if len(made.setup.encode()) > SETUP_BYTES:
         return (
@@ -79,18 +78,3 @@ def cut(text: str, most: int) -> str:
     half = most // 2
     left_out = f"\n[… {len(data) - 2 * half} bytes left out …]\n"
     return data[:half].decode("utf-8", "ignore") + left_out + data[-half:].decode("utf-8", "ignore")
-
-
-def doing(found: Environment | None, now: datetime) -> str:
-    """What is being done for a box of this commit that is starting, in words; "" where its environment is ready."""
-    if found is None or found.state == "waiting":
-        return "its environment waits to be built"
-    if found.state == "building":
-        what = "building the environment" if found.step == "build" else "bringing what its checkout needs"
-        return f"{what}, {_seconds(found.began_at, now)} so far"
-    return ""
-
-
-def _seconds(since: datetime | None, now: datetime) -> str:
-    lasted = now - since if since else timedelta(0)
-    return f"{max(0, int(lasted.total_seconds()))} s"

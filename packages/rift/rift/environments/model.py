@@ -33,16 +33,15 @@ LOG_READY = 64 * KIB
 """What is kept of the log of one that succeeded: its end."""
 FAILURE_MOST = MIB
 """The longest failure; of a longer one the middle is left out."""
-VARIABLES_MOST, VARIABLES_BYTES = 256, 32 * KIB
-"""What a box's first message holds beside Rift's own variables."""
+VARIABLES_MOST, VARIABLES_BYTES = 256, 48 * KIB
+"""What a box's first message holds beside Rift's own variables: so many, of so many bytes, PATH's packages too."""
 SETUP_BYTES = 128 * KIB
 """The longest setup: that of a command (contract: Boxes)."""
-PACKAGES_MOST = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a flake came to: `store` is the host's folder that boxes see as /nix/store, `paths` the packages below it."""
+    """What a flake came to: `store` is the host's folder that boxes see as /nix/store, `paths` are packages in it."""
 
     store: str
     paths: tuple[str, ...]
@@ -79,6 +78,14 @@ class Environment:
     def build(self) -> str:
         """The id of its newest build, as the builder has it."""
         return f"{self.id}-{self.epoch}"
+
+    def doing(self, now: datetime) -> str:
+        """What is being done of it before boxes can have it, in words; "" where nothing is."""
+        if self.state != "building":
+            return "its environment waits to be built" if self.state == "waiting" else ""
+        what = "building the environment" if self.step == "build" else "bringing what its checkout needs"
+        lasted = now - self.began_at if self.began_at else timedelta(0)
+        return f"{what}, {max(0, int(lasted.total_seconds()))} s so far"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,19 @@ from rift.environments.model import Environment, Held, LogPart, Made, Open
 
 _HEAD = """EXISTS (SELECT FROM watches w JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
                    WHERE w.repo = e.repo AND h.commit = e.commit)"""
-_NEEDED = f"""({_HEAD} OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
+_NEEDED = (
+    "("
+    + _HEAD
+    + """ OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
                                     AND b.state <> 'destroyed' AND b.state = 'starting'))"""
-_USED = f"""({_HEAD} OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
+)
+_USED = (
+    "("
+    + _HEAD
+    + """ OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
                                   AND b.state <> 'destroyed'))"""
-_OURS = "id = %(id)s AND epoch = %(epoch)s AND state = 'building'"
+)
+_OURS = " WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'"
 
 
 async def find(tx: Tx, repo: str, commit: str) -> Environment | None:
@@ -74,8 +82,9 @@ async def open_of(tx: Tx, repo: str) -> list[Open]:
     """Those of a repository that wait or are built."""
     return await tx.all(
         Open,
-        f"""
-        SELECT id, commit, state, step, until, wanted_at, {_NEEDED} AS needed FROM environments e
+        "SELECT id, commit, state, step, until, wanted_at, "
+        + _NEEDED
+        + """ AS needed FROM environments e
         WHERE repo = %(repo)s AND state IN ('waiting', 'building')
         """,
         {"repo": repo},
@@ -125,7 +134,7 @@ async def keep(tx: Tx, id: str, epoch: int, until: datetime) -> Held | None:
     """Go on being the one; None where somebody else is by now."""
     return await tx.one(
         Held,
-        f"UPDATE environments e SET until = %(until)s WHERE {_OURS} RETURNING {_NEEDED} AS needed",
+        "UPDATE environments e SET until = %(until)s" + _OURS + " RETURNING " + _NEEDED + " AS needed",
         {"id": id, "epoch": epoch, "until": until},
     )
 
@@ -134,7 +143,7 @@ async def step(tx: Tx, id: str, epoch: int, step: str, lacks: str) -> bool:
     """The next step of one that is built."""
     return bool(
         await tx.run(
-            f"UPDATE environments SET step = %(step)s, lacks = %(lacks)s WHERE {_OURS}",
+            "UPDATE environments SET step = %(step)s, lacks = %(lacks)s" + _OURS,
             {"id": id, "epoch": epoch, "step": step, "lacks": lacks},
         )
     )
@@ -144,11 +153,11 @@ async def put_back(tx: Tx, id: str, epoch: int, *, counts: bool) -> bool:
     """It waits again: there is no place (step `gathered`), or it was interrupted, which counts as a try."""
     return bool(
         await tx.run(
-            f"""
+            """
             UPDATE environments SET state = 'waiting', until = NULL,
                                     tries = CASE WHEN %(counts)s THEN tries ELSE greatest(0, tries - 1) END
-            WHERE {_OURS}
-            """,
+            """
+            + _OURS,
             {"id": id, "epoch": epoch, "counts": counts},
         )
     )
@@ -158,11 +167,11 @@ async def ready(tx: Tx, id: str, epoch: int, made: Made | None, lacks: str, now:
     """It is built; False where another builds it by now."""
     return bool(
         await tx.run(
-            f"""
+            """
             UPDATE environments SET state = 'ready', until = NULL, step = '', tries = 0, built = %(built)s,
                                     lacks = %(lacks)s, ended_at = %(now)s
-            WHERE {_OURS}
-            """,
+            """
+            + _OURS,
             {"id": id, "epoch": epoch, "built": _stored(made), "lacks": lacks, "now": now},
         )
     )
@@ -172,11 +181,11 @@ async def fail(tx: Tx, id: str, epoch: int, failure: str, stays: bool, now: date
     """It cannot be built; False where another builds it by now."""
     return bool(
         await tx.run(
-            f"""
+            """
             UPDATE environments SET state = 'failed', until = NULL, step = '', failure = %(failure)s,
                                     stays = %(stays)s, ended_at = %(now)s
-            WHERE {_OURS}
-            """,
+            """
+            + _OURS,
             {"id": id, "epoch": epoch, "failure": failure, "stays": stays, "now": now},
         )
     )
@@ -187,7 +196,8 @@ async def cancel(tx: Tx, ids: Sequence[str], now: datetime, epoch: int | None = 
     await tx.run(
         """
         UPDATE environments SET state = 'cancelled', until = NULL, step = '', tries = 0, ended_at = %(now)s
-        WHERE id = ANY(%(ids)s) AND state IN ('waiting', 'building') AND (%(epoch)s::bigint IS NULL OR epoch = %(epoch)s)
+        WHERE id = ANY(%(ids)s) AND state IN ('waiting', 'building')
+          AND (%(epoch)s::bigint IS NULL OR epoch = %(epoch)s)
         """,
         {"ids": list(ids), "now": now, "epoch": epoch},
     )
@@ -208,7 +218,7 @@ async def heads_at(tx: Tx, repo: str, commit: str) -> list[str]:
 async def repos_of_old(tx: Tx) -> list[str]:
     """The repositories that have environments which no watched head and no living box uses."""
     rows = await tx.rows(
-        f"SELECT DISTINCT repo FROM environments e WHERE state NOT IN ('waiting', 'building') AND NOT {_USED}"
+        "SELECT DISTINCT repo FROM environments e WHERE state NOT IN ('waiting', 'building') AND NOT " + _USED
     )
     return [row["repo"] for row in rows]
 
@@ -216,10 +226,10 @@ async def repos_of_old(tx: Tx) -> list[str]:
 async def forget_old(tx: Tx, repo: str) -> int:
     """Delete those of a repository which no watched head and no living box uses. How many they were."""
     return await tx.run(
-        f"""
+        """
         DELETE FROM environments e
-        WHERE repo = %(repo)s AND state NOT IN ('waiting', 'building') AND NOT {_USED}
-        """,
+        WHERE repo = %(repo)s AND state NOT IN ('waiting', 'building') AND NOT """
+        + _USED,
         {"repo": repo},
     )
 
@@ -240,10 +250,10 @@ async def put_log(tx: Tx, id: str, epoch: int, first: int, data: bytes) -> bool:
     """A further piece of what its build says; False where another builds it by now."""
     return bool(
         await tx.run(
-            f"""
+            """
             INSERT INTO environment_logs (environment, epoch, first, data)
-            SELECT id, epoch, %(first)s, %(data)s FROM environments WHERE {_OURS}
-            """,
+            SELECT id, epoch, %(first)s, %(data)s FROM environments"""
+            + _OURS,
             {"id": id, "epoch": epoch, "first": first, "data": data},
         )
     )

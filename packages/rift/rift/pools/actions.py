@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from keel.db import Tx
 from rift.boxes import actions as boxes
 from rift.deps import Deps
+from rift.environments import actions as environments
 from rift.pools import store
 from rift.pools.decide import decide_fill
 from rift.pools.model import Fill, Wanted
 from rift.repos import actions as repos
+from rift.repos.model import Watch
 
 
 async def fill(deps: Deps, repo: str, ref: str) -> Fill:
@@ -22,7 +25,7 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
     async with deps.db.tx() as tx:
         await store.lock(tx, repo, ref)
         watch = await repos.pooled(tx, repo, ref)
-        wanted = Wanted(watch.warm, watch.head, watch.failure_at) if watch else None
+        wanted = Wanted(watch.warm, watch.head, watch.failure_at, await _ready(tx, deps, watch)) if watch else None
         step = decide_fill(wanted, await store.unclaimed(tx, repo, ref), deps.clock.now())
         found = await repos.repo_by_id(tx, repo)
         if step.make and found is not None and wanted is not None and wanted.head is not None:
@@ -32,6 +35,19 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
         async with deps.db.tx() as tx:
             await boxes.drain(tx, deps, box)
     return step
+
+
+async def _ready(tx: Tx, deps: Deps, watch: Watch) -> bool:
+    """Whether boxes of a watched head can have their environment; it is wanted where it is not there.
+
+    Where it failed, so that every box would, the head's failure says so, whoever's push the failure was found by.
+    """
+    if watch.head is None:
+        return False
+    found = await environments.want(tx, deps, watch.repo, watch.head, watch.asked_at)
+    if found.state == "failed" and found.failure is not None and watch.failure is None:
+        await repos.note_failure(tx, deps, watch.repo, watch.ref, watch.head, found.failure, stays=found.stays)
+    return found.state == "ready"
 
 
 async def renew(deps: Deps, repo: str) -> None:

@@ -12,7 +12,7 @@ from rift.pools.model import Fill, Wanted, WarmBox
 def decide_fill(wanted: Wanted | None, boxes: Sequence[WarmBox], now: datetime) -> Fill:
     """Never more than is missing; boxes of another head go, and what is too many goes, the youngest first.
 
-    `wanted` is None where the ref is not watched: then all go.
+    `wanted` is None where the ref is not watched: then all go. Boxes are made once the head's environment is there.
     """
     if wanted is None or wanted.head is None:
         return Fill(0, tuple(box.id for box in boxes))
@@ -20,7 +20,7 @@ def decide_fill(wanted: Wanted | None, boxes: Sequence[WarmBox], now: datetime) 
     fresh = [box for box in boxes if box.commit == wanted.head]
     surplus = [box.id for box in _running_first(fresh)[wanted.warm :]]
     resting = wanted.failed_at is not None and now - wanted.failed_at < HEAD_RESTS
-    return Fill(0 if resting else max(0, wanted.warm - len(fresh)), tuple(stale + surplus))
+    return Fill(0 if resting or not wanted.ready else max(0, wanted.warm - len(fresh)), tuple(stale + surplus))
 
 
 def _running_first(boxes: Sequence[WarmBox]) -> list[WarmBox]:

@@ -23,6 +23,8 @@ class Wanted:
     warm: int
     head: str | None
     failed_at: datetime | None = None
+    ready: bool = True
+    """Whether the head's environment is there; until then none is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,9 +155,14 @@ async def pooled(tx: Tx, repo: str, ref: str) -> Watch | None:
     return await store.watch(tx, repo, ref) if found and found.open else None
 
 
-async def note_failure(tx: Tx, deps: Deps, repo: str, ref: str, commit: str, failure: str) -> None:
-    """Why no box of this head can be made, whole; rift_repos and rift_vm_new say so until it is mended."""
-    await store.put_failure(tx, repo, ref, commit, failure, deps.clock.now())
+async def note_failure(
+    tx: Tx, deps: Deps, repo: str, ref: str, commit: str, failure: str, *, stays: bool = False
+) -> None:
+    """Why no box of this head can be made, whole; rift_repos and rift_vm_new say so until it is mended.
+
+    One that `stays` would come again: nothing of the head is tried before the next rift_watch.
+    """
+    await store.put_failure(tx, repo, ref, commit, failure, stays, deps.clock.now())
 
 
 async def note_success(tx: Tx, repo: str, ref: str, commit: str) -> None:

@@ -109,7 +109,7 @@ def decide_head(
     """What a new box of `ref` starts from, or why there can be none. `org` is the organization's name to the caller.
 
     A failure at the head answers for a minute; then a box is tried again, for what failed may have been the machine's
-    fault. Where warm boxes run all the same, they are given.
+    fault. One that stays answers until it is mended. Where warm boxes run all the same, they are given.
     """
     if closed := decide_open(repo, admin, org):
         return closed
@@ -119,8 +119,9 @@ def decide_head(
     if watch.head is None:
         return refusals.no_head(repo, ref, admin, org)
     rested = now - watch.failure_at if watch.failure_at else HEAD_RESTS
-    if not claimable(watch) and rested < HEAD_RESTS:
-        return refusals.failed_head(repo, watch, admin, org, (HEAD_RESTS - rested).total_seconds())
+    if not claimable(watch) and (watch.failure_stays or rested < HEAD_RESTS):
+        again = None if watch.failure_stays else (HEAD_RESTS - rested).total_seconds()
+        return refusals.failed_head(repo, watch, admin, org, again)
     return WatchedHead(repo, ref, watch.head, watch.warm, org)
 
 

@@ -87,6 +87,10 @@ class Watch:
     failure: str | None
     """Why a box of that head could not be made, with the whole text; a failure of an older head is not told."""
     failure_at: datetime | None
+    failure_stays: bool = False
+    """Whether it would fail again as it is (what builds an environment), so that nothing is tried by itself."""
+    asked_at: datetime | None = None
+    """When rift_watch was last called for it."""
 
 
 @dataclass(frozen=True, slots=True)

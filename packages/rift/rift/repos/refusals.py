@@ -110,13 +110,15 @@ def no_head(repo: Repo, ref: str, admin: bool, org: str) -> Refusal:
     )
 
 
-def failed_head(repo: Repo, watch: Watch, admin: bool, org: str, seconds: float) -> Refusal:
-    """The last failure at the head, whole. It is tried again in so many seconds, or when the ref is watched again."""
+def failed_head(repo: Repo, watch: Watch, admin: bool, org: str, seconds: float | None) -> Refusal:
+    """The last failure at the head, whole. It is tried again when the ref is watched again, or in so many seconds:
+    None where it would fail as it did.
+    """
     again = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
     return _FAILED_HEAD(
         again if admin else Ask(f"an admin of {org}", f"{again.text}, which tries again"),
         Ask("the user", f"push a commit that mends it to {watch.ref}"),
-        Retry(seconds),
+        *([] if seconds is None else [Retry(seconds)]),
         note=f"boxes of {repo.full} at {watch.ref} cannot be made: {watch.failure}",
         repo=repo.full,
         ref=watch.ref,

@@ -39,7 +39,8 @@ _WATCHES = """
             WHERE b.repo = w.repo AND b.ref = w.ref AND b.commit = h.commit AND b.task IS NULL AND b.state = 'running'
            ) AS ready,
            CASE WHEN w.failure_commit = h.commit THEN w.failure END AS failure,
-           CASE WHEN w.failure_commit = h.commit THEN w.failure_at END AS failure_at
+           CASE WHEN w.failure_commit = h.commit THEN w.failure_at END AS failure_at,
+           w.failure_commit = h.commit AND w.failure_stays IS TRUE AS failure_stays, w.asked_at
     FROM watches w LEFT JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
 """
 
@@ -262,9 +263,11 @@ async def put_watch(tx: Tx, repo: str, ref: str, warm: int, now: datetime) -> No
     """Watch a ref, or change its warm count; a failure at its head is forgotten, so that it is tried again."""
     await tx.run(
         """
-        INSERT INTO watches (repo, ref, warm, created_at) VALUES (%(repo)s, %(ref)s, %(warm)s, %(now)s)
+        INSERT INTO watches (repo, ref, warm, created_at, asked_at)
+        VALUES (%(repo)s, %(ref)s, %(warm)s, %(now)s, %(now)s)
         ON CONFLICT (repo, ref) DO UPDATE
-        SET warm = excluded.warm, failure = NULL, failure_commit = NULL, failure_at = NULL
+        SET warm = excluded.warm, asked_at = excluded.asked_at, failure = NULL, failure_commit = NULL,
+            failure_at = NULL, failure_stays = false
         """,
         {"repo": repo, "ref": ref, "warm": warm, "now": now},
     )
@@ -287,14 +290,15 @@ async def unclaimed(tx: Tx, repo: str, ref: str) -> int:
     return int(row["n"]) if row else 0
 
 
-async def put_failure(tx: Tx, repo: str, ref: str, commit: str, failure: str, now: datetime) -> None:
-    """Note why no box of a head could be made."""
+async def put_failure(tx: Tx, repo: str, ref: str, commit: str, failure: str, stays: bool, now: datetime) -> None:
+    """Note why no box of a head could be made, and whether trying again is in vain."""
     await tx.run(
         """
-        UPDATE watches SET failure = %(failure)s, failure_commit = %(commit)s, failure_at = %(now)s
+        UPDATE watches
+        SET failure = %(failure)s, failure_commit = %(commit)s, failure_at = %(now)s, failure_stays = %(stays)s
         WHERE repo = %(repo)s AND ref = %(ref)s
         """,
-        {"repo": repo, "ref": ref, "commit": commit, "failure": failure, "now": now},
+        {"repo": repo, "ref": ref, "commit": commit, "failure": failure, "stays": stays, "now": now},
     )
 
 
@@ -302,7 +306,7 @@ async def drop_failure(tx: Tx, repo: str, ref: str, commit: str) -> None:
     """A box of this head could be made: forget that it could not."""
     await tx.run(
         """
-        UPDATE watches SET failure = NULL, failure_commit = NULL, failure_at = NULL
+        UPDATE watches SET failure = NULL, failure_commit = NULL, failure_at = NULL, failure_stays = false
         WHERE repo = %(repo)s AND ref = %(ref)s AND failure_commit = %(commit)s
         """,
         {"repo": repo, "ref": ref, "commit": commit},

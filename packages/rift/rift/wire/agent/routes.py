@@ -32,6 +32,8 @@ BODY_MOST = 4 * MIB
 UNKNOWN_MOST = 64 * KIB
 """How much of a body is read before it is known whose it is."""
 REASON_MOST = 16_384
+SETUP_MOST = MIB + KIB
+"""How much of a setup's output an agent tells, in bytes."""
 EVENTS_MOST = 256
 HOST = re.compile(r"[a-z0-9._:-]{0,253}")
 """What an agent tells of the host that a jail asked for: the jail chose it."""
@@ -173,7 +175,11 @@ def _event(one: object) -> Event:
     if kind == "up":
         return Up()
     if kind == "failed":
-        return Failed(_text(one.get("reason"))[:REASON_MOST] or "no reason was given")
+        reason, setup = _text(one.get("reason"))[:REASON_MOST] or "no reason was given", one.get("setup") is True
+        if setup:
+            printed = _text(_bytes(one, "output", SETUP_MOST).decode("utf-8", "replace")).rstrip()
+            reason += f". It printed:\n{printed}" if printed else ". It printed nothing."
+        return Failed(reason, setup)
     if kind == "ended":
         reason, exit = one.get("reason"), one.get("exit")
         return End(

@@ -7,7 +7,7 @@ from typing import Any
 
 from keel.refusal import YOUR_HANDLE, Refusal
 from rift.boxes import actions
-from rift.boxes.actions import Closed
+from rift.boxes.model import Closed
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import TASK
 from rift.wire.mcp.render import lines, quoted

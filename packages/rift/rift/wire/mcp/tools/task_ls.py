@@ -9,7 +9,7 @@ from typing import Any
 from keel.refusal import Call as CallMend
 from keel.refusal import Refusal
 from rift.boxes import actions
-from rift.boxes.actions import TaskLine
+from rift.boxes.model import TaskLine
 from rift.times import rfc3339, when
 from rift.wire.mcp import schemas
 from rift.wire.mcp.common import BOX, NEXT

@@ -10,8 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from keel.refusal import Call, Refusal
 from rift.boxes import actions
-from rift.boxes.actions import TaskView
-from rift.boxes.model import Box
+from rift.boxes.model import Box, TaskView
 from rift.deps import Deps
 from rift.names import SILENT_AFTER
 from rift.people.model import Caller
