@@ -1,4 +1,4 @@
-"""The end of a repository's setup, which ran in the jail before the box was up: a mark, or what is told of its failure."""
+"""The end of a repository's setup, which ran in the jail before its box was up: a mark, or why it failed."""
 
 from __future__ import annotations
 

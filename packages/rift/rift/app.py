@@ -46,6 +46,7 @@ from rift.drivers.post.protocol import Post
 from rift.drivers.post.smtp import SmtpConfig, SmtpPost
 from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
 from rift.drivers.signon.protocol import SignOn
+from rift.environments import jobs as environments
 from rift.hosts import jobs as hosts
 from rift.mail import jobs as mail
 from rift.origins import jobs as origins
@@ -57,8 +58,10 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, sessions, connections, origins, tasks, hosts, boxes, commands, pools, records)
+NOUNS = (mail, sessions, connections, origins, tasks, hosts, environments, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
+JOBS_AT_ONCE = 8
+"""How many jobs a worker does at once, beside the builds of environments."""
 
 SEALED: tuple[Rows, ...] = ()
 """What the nouns have sealed in the database."""
@@ -182,7 +185,8 @@ async def work(deps: Deps) -> None:
     await reseal(deps)
     await hosts.report(deps)
     await boxes.look_at_all(deps)
-    await worker.work(deps)
+    # A build may take hours: it takes the place of no other job.
+    await worker.work(deps, at_once=JOBS_AT_ONCE + deps.settings.environments.at_once)
 
 
 async def months(deps: Deps) -> None:

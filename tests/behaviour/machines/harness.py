@@ -33,6 +33,8 @@ from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.environments import actions as environments
+from rift.environments import jobs as environment_jobs
 from rift.hosts import jobs as host_jobs
 from rift.origins import actions as origins
 from rift.people.model import Caller
@@ -73,7 +75,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
-        for module in (task_jobs, host_jobs, box_jobs, command_jobs, pool_jobs):
+        for module in (task_jobs, host_jobs, environment_jobs, box_jobs, command_jobs, pool_jobs):
             module.register(self)
 
     def on(self, name: str, run: Job) -> None:
@@ -168,6 +170,7 @@ class Place:
         for name in (
             "tasks.close_quiet",
             "hosts.report",
+            "environments.scan",
             "commands.expire",
             "boxes.upkeep",
             "boxes.sweep",
@@ -185,6 +188,12 @@ class Place:
         """Let main have so many warm boxes."""
         watched = await origins.watch(self.deps, self.act(tool="rift_watch"), "acme/app", "main", warm)
         assert not isinstance(watched, Refusal), watched
+
+    async def equip(self, commit: str = HEAD) -> None:
+        """Have the environment of a commit of main there, and nothing else done."""
+        async with self.deps.db.tx() as tx:
+            await environments.want(tx, self.deps, self.repo.id, commit)
+        await environment_jobs.build(self.deps, self.repo.id)
 
     # What a box's agent says.
 
@@ -287,11 +296,13 @@ class Bench:
     def fresh(self, warm: int = 0) -> Place:
         """The Rift as at its start: no tasks, no boxes, main at HEAD with so many warm boxes wanted."""
         self.run(self._place.driver.close())
-        for table in ("asks", "commands", "boxes", "tasks", "procrastinate_jobs", "steps"):
+        for table in ("asks", "commands", "boxes", "tasks", "environments", "procrastinate_jobs", "steps"):
             self._owner.execute(f"DELETE FROM {table}".encode())
         self._owner.execute("UPDATE heads SET commit = %s", [HEAD])
         self._owner.execute(
-            "UPDATE watches SET warm = %s, failure = NULL, failure_commit = NULL, failure_at = NULL", [warm]
+            "UPDATE watches SET warm = %s, failure = NULL, failure_commit = NULL, failure_at = NULL, "
+            "failure_stays = false",
+            [warm],
         )
         self._place.forge.repositories[URL]["main"] = HEAD
         deps = replace(self._place.deps, clock=HastyClock(), ids=FakeIds("bench"), boxes=FakeBoxes(mute))

@@ -91,6 +91,7 @@ async def test_of_twenty_claims_three_get_the_warm_boxes_and_no_box_is_given_twi
 
 async def test_ten_fills_at_once_make_what_is_missing_and_no_more(rift: Place) -> None:
     await rift.watch(4)
+    await rift.equip()
     steps = await asyncio.gather(*(pools.fill(rift.deps, rift.repo.id, "main") for _ in range(10)))
     assert sum(step.make for step in steps) == 4
     assert sorted(box.number for box in await rift.all_boxes()) == [1, 2, 3, 4]

@@ -135,7 +135,7 @@ async def _work(deps: Deps, taken: Environment) -> _Done | None:
 
 
 async def _gather(deps: Deps, taken: Environment, url: str, mirror: Path) -> str:
-    """Bring what a checkout needs beside its own objects. What could not be brought, in sentences. Raises ForgeError."""
+    """Bring what a checkout needs beside its own objects; what could not be brought, in sentences."""
     return ""
 
 

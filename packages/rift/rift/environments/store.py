@@ -1,7 +1,7 @@
 """Environments in Postgres, and what their builds said.
 
-Which are needed is read here from watches, heads and boxes: the one look at other nouns' rows, and only whether there
-is one (`boxes_of_commit` is its index).
+Which are needed is told by the view `environment_uses`, from watches, heads and boxes: the one look at other nouns'
+rows, and only whether there is one (`boxes_of_commit` is its index).
 """
 
 from __future__ import annotations
@@ -12,22 +12,6 @@ from typing import Any
 
 from keel.db import Json, Tx
 from rift.environments.model import Environment, Held, LogPart, Made, Open
-
-_HEAD = """EXISTS (SELECT FROM watches w JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
-                   WHERE w.repo = e.repo AND h.commit = e.commit)"""
-_NEEDED = (
-    "("
-    + _HEAD
-    + """ OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
-                                    AND b.state <> 'destroyed' AND b.state = 'starting'))"""
-)
-_USED = (
-    "("
-    + _HEAD
-    + """ OR EXISTS (SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit
-                                  AND b.state <> 'destroyed'))"""
-)
-_OURS = " WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'"
 
 
 async def find(tx: Tx, repo: str, commit: str) -> Environment | None:
@@ -82,9 +66,8 @@ async def open_of(tx: Tx, repo: str) -> list[Open]:
     """Those of a repository that wait or are built."""
     return await tx.all(
         Open,
-        "SELECT id, commit, state, step, until, wanted_at, "
-        + _NEEDED
-        + """ AS needed FROM environments e
+        """
+        SELECT id, commit, state, step, until, wanted_at, needed FROM environments JOIN environment_uses USING (id)
         WHERE repo = %(repo)s AND state IN ('waiting', 'building')
         """,
         {"repo": repo},
@@ -134,7 +117,10 @@ async def keep(tx: Tx, id: str, epoch: int, until: datetime) -> Held | None:
     """Go on being the one; None where somebody else is by now."""
     return await tx.one(
         Held,
-        "UPDATE environments e SET until = %(until)s" + _OURS + " RETURNING " + _NEEDED + " AS needed",
+        """
+        UPDATE environments e SET until = %(until)s WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+        RETURNING (SELECT needed FROM environment_uses u WHERE u.id = e.id) AS needed
+        """,
         {"id": id, "epoch": epoch, "until": until},
     )
 
@@ -143,7 +129,10 @@ async def step(tx: Tx, id: str, epoch: int, step: str, lacks: str) -> bool:
     """The next step of one that is built."""
     return bool(
         await tx.run(
-            "UPDATE environments SET step = %(step)s, lacks = %(lacks)s" + _OURS,
+            """
+            UPDATE environments SET step = %(step)s, lacks = %(lacks)s
+            WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+            """,
             {"id": id, "epoch": epoch, "step": step, "lacks": lacks},
         )
     )
@@ -156,8 +145,8 @@ async def put_back(tx: Tx, id: str, epoch: int, *, counts: bool) -> bool:
             """
             UPDATE environments SET state = 'waiting', until = NULL,
                                     tries = CASE WHEN %(counts)s THEN tries ELSE greatest(0, tries - 1) END
-            """
-            + _OURS,
+            WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+            """,
             {"id": id, "epoch": epoch, "counts": counts},
         )
     )
@@ -170,8 +159,8 @@ async def ready(tx: Tx, id: str, epoch: int, made: Made | None, lacks: str, now:
             """
             UPDATE environments SET state = 'ready', until = NULL, step = '', tries = 0, built = %(built)s,
                                     lacks = %(lacks)s, ended_at = %(now)s
-            """
-            + _OURS,
+            WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+            """,
             {"id": id, "epoch": epoch, "built": _stored(made), "lacks": lacks, "now": now},
         )
     )
@@ -184,8 +173,8 @@ async def fail(tx: Tx, id: str, epoch: int, failure: str, stays: bool, now: date
             """
             UPDATE environments SET state = 'failed', until = NULL, step = '', failure = %(failure)s,
                                     stays = %(stays)s, ended_at = %(now)s
-            """
-            + _OURS,
+            WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+            """,
             {"id": id, "epoch": epoch, "failure": failure, "stays": stays, "now": now},
         )
     )
@@ -218,7 +207,10 @@ async def heads_at(tx: Tx, repo: str, commit: str) -> list[str]:
 async def repos_of_old(tx: Tx) -> list[str]:
     """The repositories that have environments which no watched head and no living box uses."""
     rows = await tx.rows(
-        "SELECT DISTINCT repo FROM environments e WHERE state NOT IN ('waiting', 'building') AND NOT " + _USED
+        """
+        SELECT DISTINCT repo FROM environments JOIN environment_uses USING (id)
+        WHERE state NOT IN ('waiting', 'building') AND NOT used
+        """
     )
     return [row["repo"] for row in rows]
 
@@ -227,9 +219,10 @@ async def forget_old(tx: Tx, repo: str) -> int:
     """Delete those of a repository which no watched head and no living box uses. How many they were."""
     return await tx.run(
         """
-        DELETE FROM environments e
-        WHERE repo = %(repo)s AND state NOT IN ('waiting', 'building') AND NOT """
-        + _USED,
+        DELETE FROM environments
+        WHERE repo = %(repo)s AND state NOT IN ('waiting', 'building')
+          AND id IN (SELECT id FROM environment_uses WHERE NOT used)
+        """,
         {"repo": repo},
     )
 
@@ -252,8 +245,9 @@ async def put_log(tx: Tx, id: str, epoch: int, first: int, data: bytes) -> bool:
         await tx.run(
             """
             INSERT INTO environment_logs (environment, epoch, first, data)
-            SELECT id, epoch, %(first)s, %(data)s FROM environments"""
-            + _OURS,
+            SELECT id, epoch, %(first)s, %(data)s FROM environments
+            WHERE id = %(id)s AND epoch = %(epoch)s AND state = 'building'
+            """,
             {"id": id, "epoch": epoch, "first": first, "data": data},
         )
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from rift.drivers.boxes.protocol import BoxSpec, Limits
+from keel.sizes import KIB
+from rift.drivers.boxes.protocol import BoxSpec, Equipment, Limits
 from rift.drivers.forge.protocol import FEED_BYTES, Access
 
 BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
@@ -21,10 +22,15 @@ COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 MIRROR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 SESSION = re.compile(r"[0-9a-f]{32}")
+HOST_STORE = Path("/nix/store")
+PACKAGE = re.compile(r"/nix/store/[0-9a-z]{32}-[A-Za-z0-9+._?=-]{1,211}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 WORD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NUMBER_LIMIT = 2**53
 TEXT_LIMIT = 8192
 """Characters of one text; the longest honest one is a repository's address."""
+TEXTS = {"setup": 128 * KIB, "env": 48 * KIB}
+"""By the name of a field, how long a text may be that a repository wrote: one with lines."""
 ITEMS_LIMIT = 4096
 """Entries of one list; the longest honest one is a box's allow list."""
 
@@ -53,14 +59,19 @@ def refuse(bounds: Bounds, arguments: Mapping[str, Any]) -> str | None:
     return None
 
 
-def too_large(value: Any) -> bool:
-    """Whether JSON holds a text or list beyond what any order has, or a text with a NUL or line break in it."""
+def too_large(value: Any, most: int | None = None) -> bool:
+    """Whether JSON holds a text or list beyond what any order has, or a text with a NUL or line break in it.
+
+    What stands under a name of TEXTS may have lines, and be so long (`most`).
+    """
     if isinstance(value, str):
-        return len(value) > TEXT_LIMIT or any(character in value for character in "\0\n\r")
+        return len(value) > (most or TEXT_LIMIT) or any(one in value for one in ("\0" if most else "\0\n\r"))
     if isinstance(value, dict):
-        return len(value) > ITEMS_LIMIT or any(too_large(one) for pair in value.items() for one in pair)
+        return len(value) > ITEMS_LIMIT or any(
+            too_large(name) or too_large(one, TEXTS.get(name, most)) for name, one in value.items()
+        )
     if isinstance(value, list):
-        return len(value) > ITEMS_LIMIT or any(map(too_large, value))
+        return len(value) > ITEMS_LIMIT or any(too_large(one, most) for one in value)
     return False
 
 
@@ -149,6 +160,18 @@ def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
         and bool(WORD.fullmatch(spec.network))
         and spec.short_repository not in ("", ".", "..")
         and _limits(spec.limits)
+        and (spec.equipment is None or _equipment(bounds, spec.mirror, spec.equipment))
+    )
+
+
+def _equipment(bounds: Bounds, mirror: Path, equipment: Equipment) -> bool:
+    """A store is the host's own or the one of the box's repository; PATH and variables hold what they can hold."""
+    store, own = equipment.store, bounds.data / "nix" / mirror.name
+    return (
+        (store == HOST_STORE or (own in store.parents and ".." not in store.parts))
+        and all(map(PACKAGE.fullmatch, equipment.paths))
+        and all(VARIABLE.fullmatch(name) for name, _ in equipment.env)
+        and 0 <= equipment.setup_seconds < NUMBER_LIMIT
     )
 
 

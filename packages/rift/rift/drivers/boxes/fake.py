@@ -67,7 +67,9 @@ class FakeBoxes:
         kept.incarnation = spec.incarnation
         kept.box.power(max(spec.epoch, kept.box.epoch), False)
         failure = self.fail_jails.pop(0) if self.fail_jails else None
-        agent = FakeAgent(kept.box, f"/agent/v1/{spec.box}/{spec.incarnation}", spec.token, self._post, failure)
+        base, own = f"/agent/v1/{spec.box}/{spec.incarnation}", spec.equipment
+        setup = (own.setup, own.setup_seconds) if own else ("", 0.0)
+        agent = FakeAgent(kept.box, base, spec.token, self._post, failure, setup)
         kept.agent = asyncio.create_task(agent.run(), name=f"agent of {spec.box}")
         return Started(self.lacks)
 

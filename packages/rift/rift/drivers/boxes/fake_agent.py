@@ -43,6 +43,8 @@ class FakeBox:
     thawed: asyncio.Event = field(default_factory=asyncio.Event)
     released: dict[str, asyncio.Event] = field(default_factory=dict)
     silent: asyncio.Event | None = None
+    set_up: bool = False
+    """Whether its repository's setup has run to its end."""
 
     def path(self, path: str) -> str:
         """A path as the box sees it, relative ones from the checkout."""
@@ -95,7 +97,11 @@ class _Command:
 class FakeAgent:
     """One incarnation of a box's agent. `run` returns when the control plane says it is over."""
 
-    def __init__(self, box: FakeBox, base: str, token: str, post: Post, failure: str | None) -> None:
+    def __init__(
+        self, box: FakeBox, base: str, token: str, post: Post, failure: str | None, setup: tuple[str, float] = ("", 0)
+    ) -> None:
+        """`setup` is the repository's script, and for how many seconds it may run."""
+        self._setup = setup
         self._box = box
         self._base = base
         self._token = token
@@ -111,11 +117,27 @@ class FakeAgent:
                 group.create_task(self._report())
                 if self._failure is not None:
                     self._events.put_nowait(({"type": "failed", "reason": self._failure}, None))
-                else:
+                elif await self._set_up():
                     self._events.put_nowait(({"type": "up"}, None))
                 group.create_task(self._work())
         except* _Over:
             pass
+
+    async def _set_up(self) -> bool:
+        """Run the setup, once in the box's life; a failure is told, and the box is not up."""
+        text, seconds = self._setup
+        if not text or self._box.set_up:
+            return True
+        command = _Command(0, {"kind": "bash", "command": text, "timeout": seconds})
+        ended = await self._outcome(command)
+        if ended.exit == 0:
+            self._box.set_up = True
+            return True
+        late = (ended.reason or "").startswith("timeout")
+        how = f"did not end within {seconds:g} s" if late else f"failed with exit {ended.exit}"
+        failure = {"type": "failed", "setup": True, "reason": f"the repository's setup {how}"}
+        self._events.put_nowait((failure | {"output": base64.b64encode(command.output).decode()}, None))
+        return False
 
     async def _say(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
         """Post until it is heard. Raises _Over when this incarnation is no longer wanted."""

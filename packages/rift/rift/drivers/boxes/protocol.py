@@ -51,8 +51,9 @@ class Limits:
 class Equipment:
     """What a box has beside the base, from its repository's flake: see `drivers.nix.protocol.Built`.
 
-    `store` is shown read-only as /nix/store, `paths` (below it) come first on PATH by their `bin`, `env` are variables
-    of every command, and `setup` is run once in the box's life, for at most `setup_seconds`, before it is up.
+    `store` is shown read-only as /nix/store, `paths` (below it) are on PATH by their `bin`, before the host's and after
+    the user's own, `env` are variables of every command, where Rift sets none of that name, and `setup` is run once in
+    the box's life, for at most `setup_seconds`, before it is up. One that was interrupted is run again.
     """
 
     store: Path

@@ -38,6 +38,10 @@ class FakeBuilder:
         return self.lack
 
     @outside_transactions
+    async def wanted(self, mirror: Path, commit: str) -> bool:
+        return commit in self.flakes or commit in self.broken
+
+    @outside_transactions
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
         if commit not in self.flakes and commit not in self.broken:
             return None

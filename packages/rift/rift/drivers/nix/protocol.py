@@ -60,6 +60,12 @@ class Builder(Protocol):
     async def lacking(self) -> str | None:
         """Why this host builds no environments, as a sentence with its mend; None where it does."""
 
+    async def wanted(self, mirror: Path, commit: str) -> bool:
+        """Whether a commit of a mirror may have an environment of its own: a cheap look, for every new head.
+
+        False where `build` would come to None: there is no flake.nix, or `fixed-labs` does not occur in it.
+        """
+
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
         """Evaluate and build the flake at a commit of a mirror; None where the repository has none of ours.
 

@@ -21,6 +21,11 @@ class RemoteBuilder(Remote):
         return lack
 
     @outside_transactions
+    async def wanted(self, mirror: Path, commit: str) -> bool:
+        wanted: bool = await self._ask("builder.wanted", mirror, commit)
+        return wanted
+
+    @outside_transactions
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
         built: Built | None = await self._ask("builder.build", build, repo, mirror, commit)
         return built

@@ -31,7 +31,24 @@ CREATE TABLE environment_logs (
 -- Which environments boxes still use -----------------------------------------------------------------------------------
 CREATE INDEX boxes_of_commit ON boxes (repo, commit) WHERE state <> 'destroyed';
 
+-- `needed`: to be built, as a watched ref has the commit as head, or a box of it is starting. `used`: to be kept.
+CREATE VIEW environment_uses AS
+SELECT e.id, head.there OR EXISTS (
+           SELECT FROM boxes b
+           WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed' AND b.state = 'starting'
+       ) AS needed,
+       head.there OR EXISTS (
+           SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed'
+       ) AS used
+FROM environments e, LATERAL (
+    SELECT EXISTS (
+        SELECT FROM watches w JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
+        WHERE w.repo = e.repo AND h.commit = e.commit
+    ) AS there
+) head;
+
 -- When somebody last asked for a watched ref, and whether its failure is one that comes again --------------------------
 ALTER TABLE watches ADD COLUMN asked_at timestamptz, ADD COLUMN failure_stays boolean NOT NULL DEFAULT false;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON environments, environment_logs TO rift_runtime;
+GRANT SELECT ON environment_uses TO rift_runtime;

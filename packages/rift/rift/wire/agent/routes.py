@@ -175,11 +175,7 @@ def _event(one: object) -> Event:
     if kind == "up":
         return Up()
     if kind == "failed":
-        reason, setup = _text(one.get("reason"))[:REASON_MOST] or "no reason was given", one.get("setup") is True
-        if setup:
-            printed = _text(_bytes(one, "output", SETUP_MOST).decode("utf-8", "replace")).rstrip()
-            reason += f". It printed:\n{printed}" if printed else ". It printed nothing."
-        return Failed(reason, setup)
+        return _failed(one)
     if kind == "ended":
         reason, exit = one.get("reason"), one.get("exit")
         return End(
@@ -195,6 +191,14 @@ def _event(one: object) -> Event:
     if kind == "refused":
         return _refused(one)
     raise Malformed(f"there is no event {str(kind)[:40]}")
+
+
+def _failed(one: Mapping[str, Any]) -> Failed:
+    reason = _text(one.get("reason"))[:REASON_MOST] or "no reason was given"
+    if one.get("setup") is not True:
+        return Failed(reason)
+    printed = _text(_bytes(one, "output", SETUP_MOST).decode("utf-8", "replace")).rstrip()
+    return Failed(reason + (f". It printed:\n{printed}" if printed else ". It printed nothing."), setup=True)
 
 
 def _times(told: object) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Coroutine
@@ -297,6 +298,8 @@ def _job(
         "cgroups": [str(group) for group in made.jail],
         "limits": limits.told(spec, held),
         "nice": limits.nice(spec.limits, held),
+        "setup": spec.equipment.setup if spec.equipment else "",
+        "setup_seconds": math.ceil(spec.equipment.setup_seconds) if spec.equipment else 0,
     }
     files.append({"path": "token", "text": spec.token, "mode": 0o600})
     files.append({"path": "agent.json", "text": json.dumps(settings, indent=1), "mode": 0o600})

@@ -20,7 +20,9 @@ OBJECTS = f"{OURS}/objects"
 PYTHON = f"{OURS}/python"
 CERTIFICATES = f"{OURS}/certificates.pem"
 PROXY = "http://127.0.0.1:3128"
-PATH = f"{HOME}/.local/bin:{OURS}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+STORE = "/nix/store"
+OWN_PATH = f"{HOME}/.local/bin"
+PATH = f"{OURS}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 #: What the smallest /run holds, in bytes.
 RUN_LEAST = 16 * MIB
@@ -113,6 +115,8 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
     if config.certificates is not None:
         plan.append(_ro(config.certificates, CERTIFICATES))
     plan += [_ro(folder, str(folder)) for folder in config.show_read_only]
+    if spec.equipment is not None:
+        plan.append(_ro(spec.equipment.store, STORE))  # last, so that nothing else is seen in its place
     return plan
 
 
@@ -155,9 +159,12 @@ def shown_etc() -> tuple[str, ...]:
 
 
 def environment(config: LocalConfig, spec: BoxSpec) -> dict[str, str]:
-    """The variables every command of the box starts with."""
-    variables = {
-        "PATH": PATH,
+    """The variables every command of the box starts with: the repository's own, and Rift's, which win."""
+    equipment = spec.equipment
+    packages = [f"{path}/bin" for path in equipment.paths] if equipment else []
+    variables = dict(equipment.env) if equipment else {}
+    variables |= {
+        "PATH": ":".join((OWN_PATH, *packages, PATH)),
         "HOME": HOME,
         "USER": "dev",
         "LOGNAME": "dev",

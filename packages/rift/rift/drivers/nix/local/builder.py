@@ -7,6 +7,7 @@ from typing import Literal
 
 from rift.drivers.boxes.local import LocalConfig
 from rift.drivers.boxes.protocol import outside_transactions
+from rift.drivers.nix.local import flakes
 from rift.drivers.nix.protocol import Built, LogPiece
 
 LACK = "Environments are not built by this version."
@@ -23,6 +24,10 @@ class LocalBuilder:
     @outside_transactions
     async def lacking(self) -> str | None:
         return LACK
+
+    @outside_transactions
+    async def wanted(self, mirror: Path, commit: str) -> bool:
+        return await flakes.ours(mirror, commit)
 
     @outside_transactions
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
