@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import structlog
@@ -21,6 +20,7 @@ from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 from rift.environments import actions
 from rift.environments.decide import decide_made
 from rift.environments.model import Environment, Made
+from rift.origins import actions as origins
 from rift.repos import actions as repos
 
 log = structlog.get_logger()
@@ -96,6 +96,9 @@ async def _apply(deps: Deps, taken: Environment, work: asyncio.Task[_Done | None
     except ForgeError as error:
         log.warning("environment.ungathered", **about, reason=error.reason[:2000])
         await actions.fail(deps, taken, error.reason, stays=False)
+    except Exception as error:  # whatever it is: the next try may go better, and there are not many
+        log.exception("environment.fault", **about)
+        await actions.put_back(deps, taken, type(error).__name__, counts=True)
     else:
         if done is None:
             return False
@@ -121,7 +124,8 @@ async def _work(deps: Deps, taken: Environment) -> _Done | None:
     mirror = repos.mirror_path(deps, repo.id)
     lacks = taken.lacks
     if taken.step != "build":
-        lacks = await _gather(deps, taken, repo.url, mirror)
+        access = await origins.access_of(deps, repo)
+        lacks = " ".join((await deps.forge.gather(repo.url, mirror, taken.commit, access)).lacks)
         if not await deps.builder.wanted(mirror, taken.commit):
             return _Done(None, lacks, 0)
         if not await actions.gathered(deps, taken, lacks):
@@ -132,11 +136,6 @@ async def _work(deps: Deps, taken: Environment) -> _Done | None:
     if made is not None and (problem := decide_made(made)):
         raise BuildError(problem)
     return _Done(made, lacks, said.size)
-
-
-async def _gather(deps: Deps, taken: Environment, url: str, mirror: Path) -> str:
-    """Bring what a checkout needs beside its own objects; what could not be brought, in sentences."""
-    return ""
 
 
 async def _lacking(deps: Deps) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rift.drivers.forge.git import git
+from rift.drivers.forge.local.git import git
 from rift.drivers.forge.protocol import ForgeError
 from rift.drivers.nix.protocol import BuildError
 
