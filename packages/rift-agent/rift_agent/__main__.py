@@ -1,4 +1,6 @@
-"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files."""
+"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files;
+`warden` beside the jail in which an environment is built.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,10 @@ def main() -> None:
         from rift_agent import measure
 
         sys.exit(measure.main(sys.argv[2], *map(int, sys.argv[3:])))
+    if sys.argv[1:] == ["warden"]:
+        from rift_agent import warden
+
+        sys.exit(warden.main())
     sys.exit("usage: agent.pyz run <agent.json> | agent.pyz init <descriptor>")
 
 

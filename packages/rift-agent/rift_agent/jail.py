@@ -152,7 +152,7 @@ def _become(config: Config, words: list[str], fds: list[int], stderr: int) -> No
             os.setgroups([])
             os.setresgid(config.uid, config.uid, config.uid)
             os.setresuid(config.uid, config.uid, config.uid)
-        _limit(config)
+        limit(config)
         for fd in fds:
             os.set_inheritable(fd, True)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -174,7 +174,7 @@ def join(groups: list[str]) -> None:
         os.close(fd)
 
 
-def _limit(config: Config) -> None:
+def limit(config: Config) -> None:
     """Takes the limits that a process passes on to all that come from it; how many there may be, the init takes."""
     import resource  # in this child alone: an idle agent does not keep it
 

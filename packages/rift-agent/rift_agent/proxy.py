@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Note = Callable[[str, int, str], None]
 
+ANYWHERE = "*"  # in an allow list: every host of the public internet
 MOST = 128  # connections at once; one more is told so
 TURNED_AWAY = 16  # of those at once; one more is closed unserved
 HEAD_PATIENCE = 15.0  # seconds for a request's head
@@ -146,8 +147,8 @@ def _check(request: Request, config: Config) -> None:
             f"Port {request.port} of {host} is not reachable from a box: only ports 80 and 443 are.",
             "bad_port",
         )
-    if not listed(host, config.allow):
-        mend = f"Ask an admin of its organization for: rift repo network {named} --allow {host}"
+    if ANYWHERE not in config.allow and not listed(host, config.allow):
+        mend = config.mend or f"Ask an admin of its organization for: rift repo network {named} --allow {host}"
         if ":" in host or host.replace(".", "").isdigit():
             mend = "Only names are ever on it, so use the host's name"
         raise Refusal(

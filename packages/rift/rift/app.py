@@ -39,7 +39,7 @@ from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.github.http import HttpGitHub
 from rift.drivers.github.protocol import GitHub
 from rift.drivers.line import Line
-from rift.drivers.nix.local import LocalBuilder
+from rift.drivers.nix.local import LocalBuilder, NixConfig
 from rift.drivers.nix.protocol import Builder
 from rift.drivers.nix.remote import RemoteBuilder
 from rift.drivers.post.protocol import Post
@@ -134,7 +134,20 @@ async def github_of(settings: RiftSettings, clock: Clock) -> AsyncIterator[GitHu
 
 def local_builder(settings: RiftSettings, data: Path) -> Builder:
     """What builds environments on this host; as root, under a user of each repository's own."""
-    return LocalBuilder(local_config(settings, data))
+    there = settings.environments
+    return LocalBuilder(
+        NixConfig(
+            boxes=local_config(settings, data),
+            build_seconds=there.build_for.total_seconds(),
+            at_once=there.at_once,
+            substituters=there.substituters,
+            public_keys=there.public_keys,
+            hosts=there.hosts,
+            memory=there.memory,
+            processes=there.processes,
+            disk=there.disk,
+        )
+    )
 
 
 def smtp(settings: RiftSettings) -> Post | None:

@@ -298,6 +298,17 @@ class EnvironmentSettings(Section):
         default=("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=",),
         description="The keys that those caches sign with.",
     )
+    hosts: Words = Field(
+        default=(),
+        description="More hosts that builds may reach, `*.` for names below; `*` alone: the whole public internet.",
+    )
+    memory: Bytes = Field(
+        default=8 * GIB, ge=256 * MIB, description="How much memory the build of one environment may have, in bytes."
+    )
+    processes: int = Field(default=2048, ge=64, description="How many processes, threads included, one build may have.")
+    disk: Bytes = Field(
+        default=50 * GIB, ge=GIB, description="How much all that was built for one repository may take, in bytes."
+    )
 
 
 def _vault_keys(value: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from rift.drivers.boxes.local import LocalConfig
-from rift.drivers.boxes.local.places import _free_uid
+from rift.drivers.boxes.local.places import free_uid
 
 
 def test_a_uid_is_found_while_lock_files_come_and_go(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_uid_is_found_while_lock_files_come_and_go(tmp_path: Path) -> None:
     others = threading.Thread(target=come_and_go)
     others.start()
     try:
-        found = {_free_uid(config, set()) for _ in range(2000)}
+        found = {free_uid(config, set()) for _ in range(2000)}
     finally:
         over.set()
         others.join()

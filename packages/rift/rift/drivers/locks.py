@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 
@@ -52,6 +52,27 @@ def unlocked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+@contextmanager
+def tried(path: Path) -> Iterator[int | None]:
+    """As `locked`, where the lock can be had at once; None where somebody holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = _same_file(descriptor, path)
+    except BlockingIOError:
+        held = False
+    except BaseException:
+        os.close(descriptor)
+        raise
+    try:
+        yield descriptor if held else None
+    finally:
+        if held:
+            with suppress(FileNotFoundError):
+                path.unlink()
+        os.close(descriptor)
 
 
 def _same_file(descriptor: int, path: Path) -> bool:

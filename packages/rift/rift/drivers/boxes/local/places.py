@@ -116,7 +116,7 @@ def make_box(config: LocalConfig, box: str, used: Callable[[], set[int]]) -> Box
     if found is not None and (found.uid is not None or not as_root()):
         return found
     path = box_path(config, box)
-    uid = _free_uid(config, used()) if as_root() else None
+    uid = free_uid(config, used()) if as_root() else None
     with suppress(FileExistsError):  # as root: left by a start that ended before it had an owner
         path.mkdir(mode=0o700)
     if uid is not None:
@@ -124,8 +124,12 @@ def make_box(config: LocalConfig, box: str, used: Callable[[], set[int]]) -> Box
     return BoxDir(path, uid)
 
 
-def _free_uid(config: LocalConfig, taken: set[int]) -> int:
-    taken = taken | set(_owners(config.boxes))
+def free_uid(config: LocalConfig, taken: set[int]) -> int:
+    """A host uid of our range that is none of `taken`, no box's, and none under which environments are built.
+
+    Call it with the lock of all uids held. Raises DriverError when there is none.
+    """
+    taken = taken | set(_owners(config.boxes)) | set(_builders(config.data / "nix"))
     # Each data folder begins elsewhere, so that two of them seldom meet.
     start = zlib.crc32(os.fsencode(config.data.resolve())) % config.uids
     for step in range(config.uids):
@@ -141,6 +145,13 @@ def _owners(folder: Path) -> Iterator[int]:
         for entry in entries:
             with suppress(FileNotFoundError):
                 yield entry.stat(follow_symlinks=False).st_uid
+
+
+def _builders(folder: Path) -> Iterator[int]:
+    """Who owns the stores of what was built, one a repository."""
+    for store in folder.glob("*/store"):
+        with suppress(FileNotFoundError):
+            yield store.lstat().st_uid
 
 
 def all_boxes(config: LocalConfig) -> list[str]:
