@@ -39,6 +39,8 @@ class Refused(Exception):
         self.status = status
         self.headers = dict(headers or {})
         self.body: dict[str, Any] = {"message": message, "documentation_url": docs, "status": str(status)}
+        if status == 422:
+            del self.body["status"]  # as the document has it
         if errors is not None:
             self.body["errors"] = list(errors)
 

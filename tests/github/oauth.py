@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from tests.github.call import basic
 from tests.github.model import App, Code, DeviceLogin, Owner, Token
-from tests.github.world import Missing, World
+from tests.github.world import REFRESH_FOR, USER_FOR, Missing, World
 
 DEVICE_FOR = timedelta(minutes=15)
 CODE_FOR = timedelta(minutes=10)
@@ -145,11 +145,10 @@ def _by_code(world: World, app: App, given: Mapping[str, str]) -> dict[str, Any]
 
 def _given(world: World, token: Token) -> dict[str, Any]:
     told: dict[str, Any] = {"access_token": token.value, "scope": "", "token_type": "bearer"}
-    if token.expires_at and token.refresh and token.refresh_expires_at:
-        now = world.now()
+    if token.refresh:
         told |= {
-            "expires_in": int((token.expires_at - now).total_seconds()), "refresh_token": token.refresh,
-            "refresh_token_expires_in": int((token.refresh_expires_at - now).total_seconds()),
+            "expires_in": int(USER_FOR.total_seconds()), "refresh_token": token.refresh,
+            "refresh_token_expires_in": int(REFRESH_FOR.total_seconds()),
         }  # fmt: skip
     return told
 

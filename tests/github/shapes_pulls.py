@@ -26,6 +26,12 @@ def association(world: World, repo: Repo, who: Owner) -> str:
     return "COLLABORATOR" if who.id in repo.collaborators else "NONE"
 
 
+def reactions(where: str) -> Shape:
+    """Nobody reacts here."""
+    kinds = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+    return {"url": f"{where}/reactions", "total_count": 0, **dict.fromkeys(kinds, 0)}
+
+
 def label(world: World, repo: Repo, name: str) -> Shape:
     number = sum(map(ord, name))
     return {
@@ -47,10 +53,7 @@ def issue(world: World, repo: Repo, one: Issue) -> Shape:
         "created_at": stamp(one.at), "updated_at": stamp(one.at), "closed_at": stamp(one.closed_at),
         "author_association": association(world, repo, one.author), "active_lock_reason": None, "body": one.body,
         "closed_by": None, "timeline_url": f"{where}/timeline", "performed_via_github_app": None, "state_reason": None,
-        "reactions": {
-            "url": f"{where}/reactions", "total_count": 0, "+1": 0, "-1": 0, "laugh": 0, "hooray": 0, "confused": 0,
-            "heart": 0, "rocket": 0, "eyes": 0,
-        },
+        "reactions": reactions(where),
     }  # fmt: skip
     if one.pull:
         pull = f"{api(world, repo)}/pulls/{one.number}"
@@ -71,7 +74,7 @@ def comment(world: World, repo: Repo, below: Issue, one: Comment) -> Shape:
         "issue_url": f"{api(world, repo)}/issues/{below.number}", "id": one.id, "node_id": node("Comment", one.id),
         "user": account(world, one.author), "created_at": stamp(one.at), "updated_at": stamp(one.at),
         "author_association": association(world, repo, one.author), "body": one.body,
-        "performed_via_github_app": None,
+        "performed_via_github_app": None, "reactions": reactions(where),
     }  # fmt: skip
 
 
@@ -163,8 +166,7 @@ def line_comment(world: World, repo: Repo, one: Issue, said: LineComment) -> Sha
         "author_association": association(world, repo, said.author),
         "_links": {name: {"href": to} for name, to in links.items()},
         "original_line": said.line or 1, "side": "RIGHT", "subject_type": "line" if said.line else "file",
-        "position": said.line, "original_position": said.line or 1,
-    } | ({"line": said.line} if said.line else {})  # fmt: skip
+    } | ({"line": said.line, "position": said.line, "original_position": said.line} if said.line else {})  # fmt: skip
 
 
 def check_run(world: World, repo: Repo, one: CheckRun) -> Shape:
