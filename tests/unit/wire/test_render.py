@@ -274,6 +274,15 @@ def test_a_starting_box_asks_for_another_look_and_no_box_for_one() -> None:
     assert vm_ls.render([], NOW).text.splitlines()[-1].startswith("next: rift_vm_new ")
 
 
+def test_a_starting_box_says_what_is_being_done_for_it() -> None:
+    starting = box(state="starting", doing="building the environment, 12 s so far")
+    told = "starting: it does not run yet (building the environment, 12 s so far); poll rift_vm_ls until it does"
+    assert vm_new.render(starting).splitlines()[0] == told
+    answer = vm_ls.render([BoxLine(starting, ())], NOW)
+    assert "\n  building the environment, 12 s so far\n" in answer.text
+    jsonschema.validate(answer.structured, dict(vm_ls.TOOL.output_schema or {}))
+
+
 @pytest.mark.parametrize(
     ("state", "status", "after", "persists"),
     [

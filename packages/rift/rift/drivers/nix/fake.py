@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from rift.drivers.boxes.protocol import outside_transactions
-from rift.drivers.nix.protocol import LOG_PIECE, BuildError, Built, LogPiece
+from rift.drivers.nix.protocol import LOG_PIECE, BuildError, BuildInterrupted, Built, LogPiece
 
 
 class FakeBuilder:
     """By commit: `flakes` are what builds come to, `broken` the reasons why they fail, `says` what is in their logs.
 
     A commit in none of these has no flake of ours. One in `held` is not built before its event is set. `lack` is what
-    the host lacks. `began`, `ended` and `cancelled` are builds, in their order; `kept` are those that a repository's
+    the host lacks, `interrupted` how the next builds are ended from outside. `began`, `ended` and `cancelled` are builds, in their order; `kept` are those that a repository's
     store was last told to keep.
     """
 
@@ -26,6 +26,7 @@ class FakeBuilder:
         self.says: dict[str, bytes] = {}
         self.held: dict[str, asyncio.Event] = {}
         self.lack: str | None = None
+        self.interrupted: list[str] = []
         self.began: list[str] = []
         self.ended: list[str] = []
         self.cancelled: list[str] = []
@@ -57,9 +58,15 @@ class FakeBuilder:
             raise
         finally:
             self.ended.append(build)
+        if self.interrupted:
+            raise BuildInterrupted(self.interrupted.pop(0))
         if commit in self.broken:
             raise BuildError(self.broken[commit])
         return self.flakes[commit]
+
+    def say(self, build: str, more: bytes) -> None:
+        """Let a build say more."""
+        self._logs[build] += more
 
     @outside_transactions
     async def log(self, build: str, offset: int) -> LogPiece:

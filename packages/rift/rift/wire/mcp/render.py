@@ -76,8 +76,9 @@ def box_value(box: Box) -> dict[str, Any]:
 def box_lines(line: BoxLine, now: datetime) -> str:
     """A VM in rift_vm_ls: its line, why it failed, what its checkout lacks, and its open commands."""
     failure = f"  why: {line.box.failure}" if line.box.failure else None
+    doing = f"  {line.box.doing}" if line.box.doing else None
     lacks = f"  {line.box.lacks}" if line.box.lacks else None
-    return lines(box_line(line.box), failure, lacks, *(f"  {open_line(one, now)}" for one in line.open))
+    return lines(box_line(line.box), doing, failure, lacks, *(f"  {open_line(one, now)}" for one in line.open))
 
 
 def box_line_value(line: BoxLine) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def box_line_value(line: BoxLine) -> dict[str, Any]:
     ]
     return {
         **box_value(line.box),
+        "doing": line.box.doing or None,
         "failure": line.box.failure,
         "lacks": line.box.lacks or None,
         "open_commands": commands,

@@ -58,6 +58,7 @@ TOOL = Tool(
         vms=schemas.array(
             schemas.answer(
                 **BOX,
+                doing=schemas.nullable("string", "Of one that is starting: what is being done for it."),
                 failure=schemas.nullable("string"),
                 lacks=schemas.nullable("string", "What its checkout lacks."),
                 open_commands=schemas.array(

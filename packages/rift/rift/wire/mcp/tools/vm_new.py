@@ -31,7 +31,8 @@ def render(box: Box) -> str:
         command = {"command": "git log -1 --oneline && ls", "timeout": 60, "block_for": 30}
         after = CallMend("rift_bash", {"task": YOUR_HANDLE, "vm": box.id, **command})
     elif box.state == "starting":
-        status = "starting: it does not run yet; poll rift_vm_ls until it does"
+        doing = f" ({box.doing})" if box.doing else ""
+        status = f"starting: it does not run yet{doing}; poll rift_vm_ls until it does"
     elif box.state == "failed":
         status = f"failed: {box.failure or 'the reason is not known'}"
         after = CallMend("rift_vm_destroy", {"task": YOUR_HANDLE, "vm": box.id})
