@@ -17,6 +17,8 @@ from rift.origins import actions as origins
 from rift.repos import actions as repos
 from rift.repos.model import Watch
 
+TEXT = "error: builder for '/nix/store/…-app.drv' failed with exit code 1\n" + "a line of its log\n" * 400
+"""What a build that failed says."""
 TOOL = "/nix/store/00000000000000000000000000000000-tool"
 
 

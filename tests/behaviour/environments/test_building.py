@@ -7,24 +7,18 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-from tests.behaviour.environments.flakes import TOOL, Flakes, commit
+from tests.behaviour.environments.flakes import TEXT, TOOL, Flakes, commit
 from tests.behaviour.machines.harness import HEAD
 
 from keel.refusal import Refusal
 from keel.testing import eventually
-from rift.agents import actions as agents
-from rift.agents.model import Failed
-from rift.boxes import actions as boxes
-from rift.boxes.model import Box, BoxLine
+from rift.boxes.model import Box
 from rift.environments import actions as environments
 from rift.environments import jobs
 from rift.environments.model import HELD_FOR, LOG_HEAD, LOG_READY, LOG_TAIL, TRIES
 from rift.names import HEAD_RESTS
 from rift.origins import actions as origins
 from rift.repos import actions as repos
-
-TEXT = "error: builder for '/nix/store/…-app.drv' failed with exit code 1\n" + "a line of its log\n" * 400
 
 
 async def test_a_new_head_is_built_and_its_boxes_have_what_its_flake_says(flakes: Flakes) -> None:
@@ -103,33 +97,6 @@ async def test_a_second_ref_at_a_commit_that_failed_says_so_without_another_buil
     assert (await flakes.watch("next")).failure == TEXT
     assert [build.rpartition("-")[2] for build in flakes.builder.began] == ["1", "1"]
     assert await flakes.state(head) == "failed"
-
-
-@pytest.mark.parametrize("goes_well", [True, False])
-async def test_a_box_asked_for_while_its_environment_is_built_starts_or_fails_with_it(
-    flakes: Flakes, goes_well: bool
-) -> None:
-    done = flakes.hold("b")
-    await flakes.push("b", broken=None if goes_well else TEXT)
-    await flakes.want()
-    building = flakes.build()
-    await eventually(lambda: flakes.builder.began)
-    flakes.place.clock.advance(timedelta(seconds=12))
-    lease = await flakes.place.open_task()
-    box = await flakes.place.new_box(lease.handle)
-    assert isinstance(box, Box), box
-    assert (box.state, box.doing) == ("starting", "building the environment, 12 s so far")
-    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
-    assert flakes.place.driver.specs == []
-    done.set()
-    await building
-    await flakes.place.work()
-    after = await flakes.place.box(box.id)
-    if goes_well:
-        assert [spec.box for spec in flakes.place.driver.specs].count(box.id) == 1
-        assert await flakes.place.up(box.id)
-    else:
-        assert (after.state, after.failure, after.incarnation) == ("failed", TEXT, 0)
 
 
 async def test_a_head_that_moves_five_times_is_built_once_at_its_last(flakes: Flakes) -> None:
@@ -351,70 +318,3 @@ async def test_of_a_success_the_end_of_the_log_is_kept_and_of_a_failure_all_but_
     gaps = [first for first in kept if first and not any(one + len(kept[one]) == first for one in kept)]
     assert len(gaps) == 1
     assert LOG_HEAD + LOG_TAIL - 2 * 256 * 1024 < sum(map(len, kept.values())) <= LOG_HEAD + LOG_TAIL + 256 * 1024
-
-
-async def test_an_environment_is_kept_while_a_box_uses_it_and_goes_afterwards(flakes: Flakes) -> None:
-    old = await flakes.push("b")
-    lease = await flakes.place.open_task()
-    box = await flakes.place.running_box(lease.handle)
-    new = await flakes.push("c")
-    await flakes.place.work()
-    builds = [found.build for name in (old, new) if (found := await flakes.of(name))]
-    await flakes.place.worker.jobs["environments.old"](flakes.place.deps)
-    await flakes.place.work()
-    assert await flakes.state(old) == "ready"
-    assert not isinstance(await flakes.place.destroy(lease.handle, box.id), Refusal)
-    await flakes.place.work()
-    await flakes.place.worker.jobs["environments.old"](flakes.place.deps)
-    await flakes.place.work()
-    assert (await flakes.state(old), await flakes.state(new)) == (None, "ready")
-    assert flakes.builder.kept[flakes.place.repo.id] == (builds[1],)
-
-
-async def test_a_box_that_is_started_anew_has_the_environment_that_it_had(flakes: Flakes) -> None:
-    await flakes.push("b")
-    lease = await flakes.place.open_task()
-    box = await flakes.place.running_box(lease.handle)
-    await flakes.push("c")
-    await flakes.place.work()
-    await flakes.place.driver.kill_agent(box.id)
-    await flakes.place.worker.jobs["boxes.revive"](flakes.place.deps, box=box.id)
-    again = [spec for spec in flakes.place.driver.specs if spec.box == box.id]
-    assert len(again) == 2
-    assert again[0].equipment == again[1].equipment is not None
-
-
-async def test_a_setup_that_fails_makes_no_box_and_is_the_heads_failure(flakes: Flakes) -> None:
-    await flakes.push("b", setup="exit 3\n")
-    lease = await flakes.place.open_task()
-    box = await flakes.place.new_box(lease.handle)
-    assert isinstance(box, Box)
-    await flakes.place.work()
-    flakes.place.clock.advance(timedelta(seconds=9))
-    (listed,) = [line.box for line in await _listed(flakes, lease.handle)]
-    assert listed.doing == "running the repository's setup, 9 s so far"
-    told = "the repository's setup failed with exit 3. It printed:\nno such file"
-    assert await agents.events(flakes.place.deps, flakes.place.agent(box.id), [Failed(told, setup=True)])
-    after = await flakes.place.box(box.id)
-    assert (after.state, after.failure, after.incarnation) == ("failed", told, 1)  # one try: the next says the same
-    assert (await flakes.watch()).failure == told
-
-
-async def test_a_setup_has_its_time_before_its_box_counts_as_stuck(flakes: Flakes) -> None:
-    await flakes.push("b", setup="make\n")
-    lease = await flakes.place.open_task()
-    box = await flakes.place.new_box(lease.handle)
-    assert isinstance(box, Box)
-    await flakes.place.work()
-    flakes.place.clock.advance(timedelta(minutes=31))
-    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
-    assert (await flakes.place.box(box.id)).state == "starting"
-    flakes.place.clock.advance(timedelta(minutes=2))
-    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
-    assert "did not come up in 32 minutes" in ((await flakes.place.box(box.id)).failure or "")
-
-
-async def _listed(flakes: Flakes, handle: str) -> list[BoxLine]:
-    lines = await boxes.list_boxes(flakes.place.deps, flakes.place.act(tool="rift_vm_ls"), handle)
-    assert not isinstance(lines, Refusal)
-    return lines

@@ -1,0 +1,109 @@
+"""Boxes wait for the environment of their commit, have it for their life, and fail with what makes it fail."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.behaviour.environments.flakes import TEXT, Flakes
+
+from keel.refusal import Refusal
+from keel.testing import eventually
+from rift.agents import actions as agents
+from rift.agents.model import Failed
+from rift.boxes import actions as boxes
+from rift.boxes.model import Box, BoxLine
+
+
+@pytest.mark.parametrize("goes_well", [True, False])
+async def test_a_box_asked_for_while_its_environment_is_built_starts_or_fails_with_it(
+    flakes: Flakes, goes_well: bool
+) -> None:
+    done = flakes.hold("b")
+    await flakes.push("b", broken=None if goes_well else TEXT)
+    await flakes.want()
+    building = flakes.build()
+    await eventually(lambda: flakes.builder.began)
+    flakes.place.clock.advance(timedelta(seconds=12))
+    lease = await flakes.place.open_task()
+    box = await flakes.place.new_box(lease.handle)
+    assert isinstance(box, Box), box
+    assert (box.state, box.doing) == ("starting", "building the environment, 12 s so far")
+    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
+    assert flakes.place.driver.specs == []
+    done.set()
+    await building
+    await flakes.place.work()
+    after = await flakes.place.box(box.id)
+    if goes_well:
+        assert [spec.box for spec in flakes.place.driver.specs].count(box.id) == 1
+        assert await flakes.place.up(box.id)
+    else:
+        assert (after.state, after.failure, after.incarnation) == ("failed", TEXT, 0)
+
+
+async def test_an_environment_is_kept_while_a_box_uses_it_and_goes_afterwards(flakes: Flakes) -> None:
+    old = await flakes.push("b")
+    lease = await flakes.place.open_task()
+    box = await flakes.place.running_box(lease.handle)
+    new = await flakes.push("c")
+    await flakes.place.work()
+    builds = [found.build for name in (old, new) if (found := await flakes.of(name))]
+    await flakes.place.worker.jobs["environments.old"](flakes.place.deps)
+    await flakes.place.work()
+    assert await flakes.state(old) == "ready"
+    assert not isinstance(await flakes.place.destroy(lease.handle, box.id), Refusal)
+    await flakes.place.work()
+    await flakes.place.worker.jobs["environments.old"](flakes.place.deps)
+    await flakes.place.work()
+    assert (await flakes.state(old), await flakes.state(new)) == (None, "ready")
+    assert flakes.builder.kept[flakes.place.repo.id] == (builds[1],)
+
+
+async def test_a_box_that_is_started_anew_has_the_environment_that_it_had(flakes: Flakes) -> None:
+    await flakes.push("b")
+    lease = await flakes.place.open_task()
+    box = await flakes.place.running_box(lease.handle)
+    await flakes.push("c")
+    await flakes.place.work()
+    await flakes.place.driver.kill_agent(box.id)
+    await flakes.place.worker.jobs["boxes.revive"](flakes.place.deps, box=box.id)
+    again = [spec for spec in flakes.place.driver.specs if spec.box == box.id]
+    assert len(again) == 2
+    assert again[0].equipment == again[1].equipment is not None
+
+
+async def test_a_setup_that_fails_makes_no_box_and_is_the_heads_failure(flakes: Flakes) -> None:
+    await flakes.push("b", setup="exit 3\n")
+    lease = await flakes.place.open_task()
+    box = await flakes.place.new_box(lease.handle)
+    assert isinstance(box, Box)
+    await flakes.place.work()
+    flakes.place.clock.advance(timedelta(seconds=9))
+    (listed,) = [line.box for line in await _listed(flakes, lease.handle)]
+    assert listed.doing == "running the repository's setup, 9 s so far"
+    told = "the repository's setup failed with exit 3. It printed:\nno such file"
+    assert await agents.events(flakes.place.deps, flakes.place.agent(box.id), [Failed(told, setup=True)])
+    after = await flakes.place.box(box.id)
+    assert (after.state, after.failure, after.incarnation) == ("failed", told, 1)  # one try: the next says the same
+    assert (await flakes.watch()).failure == told
+
+
+async def test_a_setup_has_its_time_before_its_box_counts_as_stuck(flakes: Flakes) -> None:
+    await flakes.push("b", setup="make\n")
+    lease = await flakes.place.open_task()
+    box = await flakes.place.new_box(lease.handle)
+    assert isinstance(box, Box)
+    await flakes.place.work()
+    flakes.place.clock.advance(timedelta(minutes=31))
+    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
+    assert (await flakes.place.box(box.id)).state == "starting"
+    flakes.place.clock.advance(timedelta(minutes=2))
+    await flakes.place.worker.jobs["boxes.start"](flakes.place.deps, box=box.id)
+    assert "did not come up in 32 minutes" in ((await flakes.place.box(box.id)).failure or "")
+
+
+async def _listed(flakes: Flakes, handle: str) -> list[BoxLine]:
+    lines = await boxes.list_boxes(flakes.place.deps, flakes.place.act(tool="rift_vm_ls"), handle)
+    assert not isinstance(lines, Refusal)
+    return lines
