@@ -31,6 +31,7 @@ TOOLS = {
     "nix": (("nix", "--version"), 0, "apt-get install nix-bin"),
     "pasta": (("pasta", "--version"), 0, "apt-get install passt"),
     "nft": (("/usr/sbin/nft", "--version"), 0, "apt-get install nftables"),
+    "git-lfs": (("git-lfs", "version"), 0, "apt-get install git-lfs"),
     "curl": (("curl", "--version"), 0, "apt-get install curl"),
     "wget": (("wget", "--version"), 0, "apt-get install wget"),
     "nginx": (("/usr/sbin/nginx", "-v"), 0, "apt-get install nginx-light"),
