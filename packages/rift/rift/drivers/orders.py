@@ -67,7 +67,7 @@ def orders(kind: str, protocol: type, error: Failure) -> dict[str, Order]:
     found = {}
     for name, method in vars(protocol).items():
         if inspect.iscoroutinefunction(method):
-            hints = get_type_hints(method)
+            hints = get_type_hints(method, include_extras=True)
             answer: TypeAdapter[Any] = TypeAdapter(hints.pop("return"))
             parameters: dict[str, TypeAdapter[Any]] = {key: TypeAdapter(hint) for key, hint in hints.items()}
             order = Order(f"{kind}.{name}", parameters, hints, answer, error)

@@ -36,6 +36,7 @@ CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto 
 LOCKS = ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock")
 
 _PIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+_HEAD = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -71,12 +72,14 @@ class LocalForge:
         return await self._heads(url, access)
 
     async def _heads(self, url: str, access: Access | None) -> dict[str, str]:
+        return _branches(await self._ls_remote(url, access, "--heads"))
+
+    async def _ls_remote(self, url: str, access: Access | None, option: str, *refs: str) -> str:
         check_url(url)
         try:
-            listed = await git("ls-remote", "--heads", "--", url, seconds=self._heads_seconds, url=url, access=access)
+            return await git("ls-remote", option, "--", url, *refs, seconds=self._heads_seconds, url=url, access=access)
         except ForgeError as error:
             raise ForgeError(f"{masked(url)} cannot be read: {error.reason}") from error
-        return _branches(listed)
 
     @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
@@ -142,10 +145,12 @@ class LocalForge:
 
     async def _make(self, url: str, mirror: Path, access: Access | None) -> None:
         """Make an empty mirror of the repository's object format; a half-made one is made anew."""
-        heads = await self._heads(url, access)
-        kind = "sha256" if any(len(commit) == 64 for commit in heads.values()) else "sha1"
+        found = await self._ls_remote(url, access, "--symref", "HEAD", f"{HEADS}*")
+        kind = "sha256" if any(len(word) == 64 for line in found.splitlines() for word in line.split()[:1]) else "sha1"
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30)
+        if (head := _HEAD.search(found)) is not None and packets.plain_ref(head[1]):
+            await git(f"--git-dir={mirror}", "symbolic-ref", "HEAD", head[1], seconds=30)
         await asyncio.to_thread(_finish, mirror)
 
     @outside_transactions
@@ -197,7 +202,7 @@ class LocalForge:
     ) -> Session:
         if part == "refs" or not await asyncio.to_thread(_whole, mirror):
             refs = await self._refresh(url, mirror, access)
-            if service == "receive-pack":
+            if part == "refs" and service == "receive-pack":
                 return Told(await self._advertised(mirror, refs))
         if self._reader is not None:
             await asyncio.to_thread(self._reader.open_mirror, mirror)
