@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ from rift.drivers.boxes.remote import RemoteBoxes
 from rift.drivers.documents.http import HttpDocuments
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.local.reader import Reader
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
 from rift.drivers.github.http import HttpGitHub
@@ -93,7 +95,7 @@ async def connect(
             db=db,
             signals=signals,
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
-            forge=forge or local_forge(),
+            forge=forge or local_forge(settings, data),
             builder=builder or local_builder(settings, data),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
             vault=Vault(vault_keys(settings, data), ids),
@@ -111,9 +113,12 @@ def local_boxes(settings: RiftSettings, data: Path) -> BoxDriver:
     return LocalBoxes(local_config(settings, data))
 
 
-def local_forge() -> Forge:
-    """The forge that reads repositories by git, as whoever runs this process."""
-    return LocalForge()
+def local_forge(settings: RiftSettings, data: Path) -> Forge:
+    """The forge that reads repositories by git, as whoever runs this process; as root, a user without rights reads
+    what boxes push.
+    """
+    config = local_config(settings, data)
+    return LocalForge(data=data, reader=Reader(config.reader_uid, config.group) if os.geteuid() == 0 else None)
 
 
 def vault_keys(settings: RiftSettings, data: Path) -> Ring:

@@ -16,6 +16,7 @@ from tests.conformance.keeper.keeping import Keeper
 from keel.sizes import MIB
 from keel.testing import eventually
 from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.local.driver import PUSH_LIMIT
 from rift.drivers.forge.local.reader import Reader
 from rift.drivers.forge.local.sessions import Sessions
 from rift.drivers.forge.packets import FLUSH, packet
@@ -27,10 +28,10 @@ NONE = "0" * 40
 GROUP = 699_999
 
 
-def made_local(**options: object) -> LocalForge:
+def made_local(sessions: Sessions | None = None, push_limit: int = PUSH_LIMIT) -> LocalForge:
     """The local forge as it is here: as root, a user without rights reads what strangers sent."""
     reader = Reader(GROUP + 1, GROUP) if os.geteuid() == 0 else None
-    return LocalForge(reader=reader, **options)  # type: ignore[arg-type]
+    return LocalForge(reader=reader, sessions=sessions, push_limit=push_limit)
 
 
 @pytest.fixture

@@ -165,9 +165,9 @@ def test_a_container_with_too_few_users_is_told_which_to_take(tmp_path: Path) ->
     places.check_uids(LocalConfig(tmp_path))
     for name in ("uid_map", "gid_map"):
         (tmp_path / name).write_text("         0     100000      65536\n")
-    with pytest.raises(DriverError, match="`Rift__Boxes__UidBase=55535`"):
+    with pytest.raises(DriverError, match="`Rift__Boxes__UidBase=55534`"):
         places.check_uids(LocalConfig(tmp_path), tmp_path)
-    places.check_uids(LocalConfig(tmp_path, first_uid=55535), tmp_path)
+    places.check_uids(LocalConfig(tmp_path, first_uid=55534), tmp_path)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\0", exclude_categories=["Cs", "Cc"]), min_size=1))

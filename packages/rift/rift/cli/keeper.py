@@ -64,7 +64,7 @@ async def keep(place: Place, command: conduct.Command, child: Child, demo: tuple
         Bounds(place.data, conduct.agent_url(place)),
         {
             "boxes": app.local_boxes(place.settings, place.data),
-            "forge": app.local_forge(),
+            "forge": app.local_forge(place.settings, place.data),
             "builder": app.local_builder(place.settings, place.data),
         },
         {"first.begin": ground.begin, "first.repository": ground.repository, "first.shown": ground.shown},

@@ -72,3 +72,8 @@ class LocalConfig:
     def probe_uid(self) -> int:
         """The uid for trials that belong to no box."""
         return self.first_uid + self.uids
+
+    @property
+    def reader_uid(self) -> int:
+        """The uid that reads what boxes push."""
+        return self.probe_uid + 1

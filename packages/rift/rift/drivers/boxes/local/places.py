@@ -83,7 +83,7 @@ def check_uids(config: LocalConfig, maps: Path = Path("/proc/self")) -> None:
     if not as_root():
         return
     for name, first, last in (
-        ("uid_map", config.first_uid, config.probe_uid),
+        ("uid_map", config.first_uid, config.reader_uid),
         ("gid_map", config.group, config.group),
     ):
         ranges = [tuple(map(int, line.split())) for line in (maps / name).read_text().splitlines()]
@@ -91,7 +91,7 @@ def check_uids(config: LocalConfig, maps: Path = Path("/proc/self")) -> None:
             most = max((start + count for start, _, count in ranges), default=0)
             raise DriverError(
                 f"Boxes run as users {first} to {last}, and this container has none from {most} on. "
-                f"Choose others: `Rift__Boxes__UidBase={max(1001, most - config.uids - 1)}`."
+                f"Choose others: `Rift__Boxes__UidBase={max(1001, most - config.uids - 2)}`."
             )
 
 

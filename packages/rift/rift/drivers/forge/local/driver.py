@@ -43,8 +43,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 class LocalForge:
     """`heads_seconds` and `fetch_seconds` limit one call each, `push_seconds` what the origin takes of a box's push.
 
-    `reader` is who reads what strangers sent, where that is not whoever runs this process. `sessions` are those of
-    boxes that fetch and push; `push_limit` are the most bytes of one push.
+    `data` is the data folder, below which no submodule is read. `reader` is who reads what strangers sent, where that
+    is not whoever runs this process. `sessions` are those of boxes that fetch and push; `push_limit` are the most
+    bytes of one push.
     """
 
     kind = "local"
@@ -55,6 +56,7 @@ class LocalForge:
         heads_seconds: float = 30.0,
         fetch_seconds: float = 900.0,
         push_seconds: float = 900.0,
+        data: Path | None = None,
         reader: Reader | None = None,
         sessions: Sessions | None = None,
         push_limit: int = PUSH_LIMIT,
@@ -63,6 +65,7 @@ class LocalForge:
         self._heads_seconds = heads_seconds
         self._fetch_seconds = fetch_seconds
         self._push_seconds = push_seconds
+        self._data = data
         self._reader = reader
         self._sessions = sessions or Sessions()
         self._quarantine = Quarantine(reader, push_limit, ids or SystemIds())
