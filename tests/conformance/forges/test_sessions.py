@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,11 @@ def made_local(sessions: Sessions | None = None, push_limit: int = PUSH_LIMIT) -
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder in which users without rights may pass."""
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        if folder.is_dir() and folder.stat().st_uid == os.geteuid() and folder != Path("/tmp"):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    return tmp_path
+def home() -> Iterator[Path]:
+    """A folder in which users without rights may pass: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="rift-sessions-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(params=["local", "remote"])
