@@ -50,6 +50,7 @@ from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
 from rift.drivers.signon.protocol import SignOn
 from rift.environments import jobs as environments
 from rift.hosts import jobs as hosts
+from rift.logins import jobs as logins
 from rift.mail import jobs as mail
 from rift.origins import jobs as origins
 from rift.pools import jobs as pools
@@ -60,7 +61,7 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, sessions, connections, origins, tasks, hosts, environments, boxes, commands, pools, records)
+NOUNS = (mail, sessions, connections, logins, origins, tasks, hosts, environments, boxes, commands, pools, records)
 """Those that have background work, in the written order."""
 JOBS_AT_ONCE = 8
 """How many jobs a worker does at once, beside the builds of environments."""

@@ -390,6 +390,14 @@ class RiftSettings(Settings):
         issuer = urlsplit(self.sign_in.oidc_issuer or "")
         if issuer.scheme == "http" and not is_loopback(issuer.hostname or ""):
             yield "Rift:SignIn:OidcIssuer should be https, unless it is this machine"
+        app = self.github
+        parts = {
+            "AppId": app.app_id, "AppSlug": app.app_slug, "ClientId": app.client_id,
+            "ClientSecret": app.client_secret, "PrivateKey": app.private_key,
+        }  # fmt: skip
+        missing = [f"Rift:GitHub:{name}" for name, value in parts.items() if not value]
+        if 0 < len(missing) < len(parts):
+            yield f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: an App is set whole or not"
         if self.mail.password and not self.mail.user:
             yield "Rift:Mail:Password goes with Rift:Mail:User"
         if self.mail.user and self.mail.security == "none":

@@ -36,7 +36,7 @@ def app_manifest(
 
     from keel.hosts import is_loopback
     from rift.app import address
-    from rift.github.decide import begin_path, is_organization, manifest
+    from rift.registration.decide import begin_path, is_organization, manifest
 
     if org is not None and not is_organization(org):
         fail(f"{org!r} cannot be an organization at GitHub. Its name is the last part of its address there.")

@@ -1,1 +1,1 @@
-"""GitHub: the App, the accounts it is installed on, the people who have connected theirs, and everybody's tokens."""
+"""GitHub's accounts: where the App is installed, and which organization of ours each of them is connected to."""

@@ -1,60 +1,32 @@
-"""What the App asks for, and what may be connected. Pure."""
+"""What may be connected to what, and what is turned on. Pure."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Sequence
 
-CALLBACK = "/github/callback"
-"""Where GitHub sends a browser back whose person has installed or authorized the App."""
-MADE = "/github/app/made"
-"""Where it sends the browser in which the App was made."""
-BEGIN = "/github/app/new"
-"""The page that sends a platform admin to GitHub with the manifest."""
-HOOKS = "/hooks/github"
-PERMISSIONS = {
-    "metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write", "checks": "read",
-    "statuses": "read", "actions": "read",
-}  # fmt: skip
-"""What a box's work needs, and nothing else: no administration, no workflows, no secrets."""
-EVENTS = ("push", "repository")
-"""Those that are asked for; what happens to installations and authorizations is told to every App unasked."""
-NAME_MOST = 34
-"""The longest name of an App."""
-_ORG = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?", re.ASCII)
+from keel.refusal import Refusal
+from rift.github import refusals
+from rift.github.model import GitHubAccount
+from rift.people.model import Membership
 
 
-def manifest(public: str, *, reachable: bool) -> dict[str, Any]:
-    """The App as GitHub is asked to make it. Source: "Registering a GitHub App from a manifest".
+def decide_fit(place: Membership, login: str, kind: str, account: int, own: int) -> Refusal | None:
+    """Whether an account of GitHub's fits an organization of ours.
 
-    `public` is our address. Where GitHub cannot reach it, there are no webhooks: it takes no App that has some then.
+    A personal one takes the person's `own` user alone, a team organizations alone.
     """
-    asked: dict[str, Any] = {
-        "name": f"Rift {urlsplit(public).hostname or ''}"[:NAME_MOST].strip(".- "),
-        "url": public,
-        "redirect_url": f"{public}{MADE}",
-        "callback_urls": [f"{public}{CALLBACK}"],
-        "request_oauth_on_install": True,
-        "public": True,
-        "default_permissions": PERMISSIONS,
-    }
-    if reachable:
-        asked |= {"hook_attributes": {"url": f"{public}{HOOKS}", "active": True}, "default_events": list(EVENTS)}
-    return asked
+    user = kind == "User"
+    fits = (user and account == own) if place.personal else not user
+    return None if fits else refusals.wrong_kind(login, place.personal, user, place.name)
 
 
-def is_organization(text: str) -> bool:
-    """Whether this may be the login of an organization."""
-    return bool(_ORG.fullmatch(text))
-
-
-def new_app_url(url: str, org: str | None, state: str) -> str:
-    """Where GitHub takes a manifest: of a person, or of an organization."""
-    where = f"/organizations/{quote(org, safe='')}/settings/apps/new" if org else "/settings/apps/new"
-    return f"{url}{where}?{urlencode({'state': state})}"
-
-
-def begin_path(org: str | None) -> str:
-    """The page of ours that sends there."""
-    return f"{BEGIN}?{urlencode({'org': org})}" if org else BEGIN
+def decide_enable(place: Membership, accounts: Sequence[GitHubAccount], named: str) -> GitHubAccount | Refusal:
+    """The account that is turned on. Of two with one name, the one that is there counts."""
+    found = [one for one in accounts if one.login.lower() == named.strip().lower()]
+    if not found:
+        known = [one.login for one in accounts if one.removed_at is None]
+        return refusals.unknown(named.strip(), place.name, known)
+    account = min(found, key=lambda one: one.removed_at is not None)
+    if account.removed_at is not None:
+        return refusals.removed(account.login, place.name)
+    return refusals.suspended(account.login) if account.suspended_at is not None else account

@@ -281,6 +281,7 @@ async def disable(deps: Deps, act: Act | SystemAct, email: str) -> User | Refusa
         out = await store.put_disabled(tx, user.id, deps.clock.now())
         await jobs.defer(tx, "tasks.close_put_out", once="tasks.close_put_out")
         await jobs.defer(tx, "sessions.end_put_out", once="sessions.end_put_out")
+        await jobs.defer(tx, "logins.end_put_out", once="logins.end_put_out")
         return row.said(out or refusals.no_such_user(email))
 
 

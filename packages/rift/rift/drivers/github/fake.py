@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from keel.clock import Clock
 from keel.db import forbid_in_transaction
+from rift.drivers.github.keeping import KeptTokens
 from rift.drivers.github.protocol import (
     Account,
     App,
@@ -94,6 +95,8 @@ class FakeGitHub:
         """By installation."""
         self.members: dict[str, set[str]] = {}
         """Organizations by who may reach the App in them."""
+        self.owners: dict[str, set[str]] = {}
+        """Owners by organization; they are members too."""
         self.projects: dict[str, Project] = {}
         """By OWNER/NAME."""
         self.manifests: dict[str, App] = {}
@@ -109,6 +112,7 @@ class FakeGitHub:
         """Logins by the code that their browser was sent back with."""
         self.tokens: dict[str, tuple[int, datetime]] = {}
         """Installations by token."""
+        self._kept = KeptTokens(clock)
         self._numbers = count(1001)
 
     # What a test does ----------------------------------------------------------------------------------------------
@@ -118,12 +122,13 @@ class FakeGitHub:
         return self.accounts.setdefault(login, Account(next(self._numbers), login, kind))
 
     def install(self, login: str, kind: Literal["User", "Organization"] = "User", *by: str) -> Installation:
-        """The App in an account; `by` are those who may reach it there, beside a user themselves."""
+        """The App in an account; `by` are its owners, if it is an organization."""
         made = Installation(next(self._numbers), self.account(login, kind), False)
         self.installs[made.id] = made
         self.covered.setdefault(made.id, [])
         for one in by:
             self.members.setdefault(self.account(one).login, set()).add(login)
+            self.owners.setdefault(login, set()).add(one)
         return made
 
     def suspend(self, id: int, suspended: bool = True) -> None:
@@ -187,13 +192,26 @@ class FakeGitHub:
         self._ask("installation", app)
         return self._installed(id)
 
-    async def installation_token(self, app: App, id: int) -> InstallationToken:
+    async def installation_token(self, app: App, id: int, *, fresh: bool = False) -> InstallationToken:
+        kept = None if fresh else self._kept.get(app.id, id)
+        if kept is not None:
+            forbid_in_transaction("GitHub")
+            return kept
         self._ask("installation_token", app)
         if self._installed(id).suspended:
             raise GitHubDenied("GitHub does not allow it: this installation has been suspended")
         made = InstallationToken(f"ghs_{next(self._numbers)}", self.clock.now() + TOKEN_FOR)
         self.tokens[made.value] = (id, made.expires_at)
-        return made
+        return self._kept.keep(app.id, id, made)
+
+    async def owns(self, token: str, org: str, login: str) -> bool:
+        self._ask("owns")
+        id, until = self.tokens.get(token, (0, self.clock.now()))
+        if until <= self.clock.now() or id not in self.installs or self.installs[id].suspended:
+            raise GitHubDenied("GitHub does not allow it: bad credentials")
+        if self.installs[id].account.login != org:
+            return False
+        return login in self.owners.get(org, ())
 
     async def repositories(self, token: str, page: int) -> RepositoryPage:
         self._ask("repositories")

@@ -21,10 +21,12 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from keel import jose
 from keel.clock import Clock
+from keel.db import forbid_in_transaction
 from keel.hosts import is_loopback
 from keel.sizes import KIB, MIB
 from rift.drivers.github import reading
 from rift.drivers.github.asking import Asking, Said
+from rift.drivers.github.keeping import KeptTokens
 from rift.drivers.github.protocol import (
     Account,
     App,
@@ -66,6 +68,7 @@ class HttpGitHub:
     def __init__(self, url: str, api: str, clock: Clock) -> None:
         self._url, self._api, self._clock = url, api, clock
         self._asking = Asking(api, clock)
+        self._tokens_kept = KeptTokens(clock)
 
     @property
     def kind(self) -> str:
@@ -92,12 +95,27 @@ class HttpGitHub:
         """One installation."""
         return reading.installation((await self._get(f"/app/installations/{id}", _bearer(self._jwt(app)))).json())
 
-    async def installation_token(self, app: App, id: int) -> InstallationToken:
-        """A fresh token of an installation."""
+    async def installation_token(self, app: App, id: int, *, fresh: bool = False) -> InstallationToken:
+        """A token of an installation that is good for five minutes at least."""
+        forbid_in_transaction("GitHub")
+        kept = None if fresh else self._tokens_kept.get(app.id, id)
+        if kept is not None:
+            return kept
         said = await self._asking.ask(
             "POST", f"{self._api}/app/installations/{id}/access_tokens", auth=_bearer(self._jwt(app))
         )
-        return reading.installation_token(said.json())
+        return self._tokens_kept.keep(app.id, id, reading.installation_token(said.json()))
+
+    async def owns(self, token: str, org: str, login: str) -> bool:
+        """Whether a user is an owner of an organization."""
+        try:
+            said = await self._get(f"/orgs/{quote(org, safe='')}/memberships/{quote(login, safe='')}", _bearer(token))
+        except GitHubMissing:
+            return False
+        except GitHubDenied as error:
+            raise GitHubDenied(f"the App needs the permission Members (read) to see who owns {org}: {error}") from None
+        found = said.json()
+        return isinstance(found, Mapping) and (found.get("role"), found.get("state")) == ("admin", "active")
 
     async def repositories(self, token: str, page: int) -> RepositoryPage:
         """A page of what an installation covers."""
@@ -267,7 +285,7 @@ class HttpGitHub:
     async def _tokens(self, app: App, form: Mapping[str, str]) -> UserTokens:
         known = {"client_id": app.client_id, "client_secret": app.client_secret}
         said = await self._oauth("/login/oauth/access_token", {**known, **form})
-        if said.get("error") in ("bad_verification_code", "bad_refresh_token", "incorrect_client_credentials"):
+        if said.get("error") in ("bad_verification_code", "bad_refresh_token"):
             raise GitHubDenied(f"GitHub does not take it: {reading.plain(said.get('error_description'))}")
         _no_error(said)
         return reading.user_tokens(said, self._clock.now())

@@ -215,8 +215,17 @@ class GitHub(Protocol):
     async def installation(self, app: App, id: int) -> Installation:
         """One installation. Raises GitHubMissing where there is none (any more)."""
 
-    async def installation_token(self, app: App, id: int) -> InstallationToken:
-        """A fresh token of an installation. Raises GitHubDenied where it is suspended, GitHubMissing without it."""
+    async def installation_token(self, app: App, id: int, *, fresh: bool = False) -> InstallationToken:
+        """A token of an installation that is good for five minutes at least; it may be one that was given before.
+
+        `fresh`: not that. Raises GitHubDenied where it is suspended, GitHubMissing without it.
+        """
+
+    async def owns(self, token: str, org: str, login: str) -> bool:
+        """Whether a user is an owner of an organization, by the token of the App's installation in it.
+
+        Raises GitHubDenied where the App may not know: it lacks the permission `members`.
+        """
 
     async def repositories(self, token: str, page: int) -> RepositoryPage:
         """A page (from 1, of 100) of what an installation covers, by its token."""

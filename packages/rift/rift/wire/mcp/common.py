@@ -7,7 +7,7 @@ from typing import Any
 from rift.names import BLOCK_MOST, TIMEOUT_MOST
 from rift.wire.mcp import schemas
 
-TASK = schemas.string("The task's handle, task_<id>.<secret>.", minLength=1)
+TASK = schemas.string("The handle, task_<id>.<secret>.", minLength=1)
 VM = schemas.string("The VM's id, or its name where only one VM of the task has it.", minLength=1)
 REPO = schemas.string("OWNER/NAME.", minLength=1, maxLength=201)
 ORG = schemas.string("personal, or a team's name.", minLength=1, maxLength=100)

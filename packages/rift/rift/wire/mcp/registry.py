@@ -65,7 +65,7 @@ class Registry:
 
 
 def wire_tool(tool: Tool) -> WireTool:
-    """The tool as `tools/list` tells it."""
+    """The tool as `tools/list` tells it. A hint that says what holds without it is left out."""
     return WireTool(
         name=tool.name,
         title=tool.title,
@@ -73,9 +73,9 @@ def wire_tool(tool: Tool) -> WireTool:
         input_schema=dict(tool.input_schema),
         output_schema=dict(tool.output_schema) if tool.output_schema is not None else None,
         annotations=ToolAnnotations(
-            read_only_hint=tool.read_only,
+            read_only_hint=tool.read_only or None,
             destructive_hint=None if tool.read_only else tool.destructive,
-            idempotent_hint=None if tool.read_only else tool.idempotent,
+            idempotent_hint=(tool.idempotent and not tool.read_only) or None,
             open_world_hint=False,
         ),
         _meta=dict(tool.meta) if tool.meta else None,

@@ -9,6 +9,9 @@ from rift.wire.mcp.tools import (
     bash,
     docs,
     feedback,
+    github_connect,
+    github_enable,
+    github_login,
     org_accept,
     org_invite,
     org_new,
@@ -39,6 +42,7 @@ TOOLS: tuple[Tool, ...] = tuple(
         *(vm_new, vm_ls, vm_destroy, vm_suspend),
         *(bash, read, write, output, stop),
         *(whoami, org_new, org_invite, org_accept, account_invite, waitlist),
+        *(github_connect, github_enable, github_login),
         *(repos, watch, unwatch),
         *(feedback, docs, audit),
     )

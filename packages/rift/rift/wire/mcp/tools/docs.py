@@ -34,8 +34,8 @@ TOOL = Tool(
     name="rift_docs",
     title="Where the documentation is",
     description=(
-        "Answers the URL of Rift's documentation and of every page, with a line on what each tells. Point your user "
-        "at the page that answers their question; the resources rift://onboard and rift://nix-guide are for you."
+        "Answers the URL of Rift's documentation and of every page, with what each tells, to point your user at. The "
+        "resources rift://onboard and rift://nix-guide are for you."
     ),
     input_schema=schemas.arguments(),
     run=run,

@@ -46,8 +46,8 @@ TOOL = Tool(
     name="rift_feedback",
     title="Draft feedback",
     description=(
-        "Drafts feedback about Rift itself for your user: one to ten items, added to their draft. Answers the link to "
-        "their Feedback page, always the same, where they approve and submit; nothing is sent until they do. "
+        "Adds one to ten items of feedback about Rift itself to your user's draft. Answers the link, always the same, "
+        "to their Feedback page, where they approve and submit: nothing is sent until they do. "
         "rift://feedback says when to offer it and what a good item says."
     ),
     input_schema=schemas.arguments(required={"items": schemas.array(ITEM, low=1, high=ITEMS_MOST)}),

@@ -34,8 +34,7 @@ TOOL = Tool(
     name="rift_task_release",
     title="Give a task up",
     description=(
-        "Gives the task's lease up so that another agent can take it up with rift_task_attach. Its VMs are kept; "
-        "your handle stops working."
+        "Gives the task's lease up, for another agent's rift_task_attach. Its VMs are kept; your handle stops working."
     ),
     input_schema=schemas.arguments(required={"task": TASK}),
     run=run,

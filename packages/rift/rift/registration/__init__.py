@@ -1,0 +1,1 @@
+"""How Rift is known at GitHub: its App, made there from a running Rift or set by the settings."""
