@@ -13,11 +13,13 @@ from rift.boxes.model import Box, OpenCommand
 from rift.commands import refusals as commands
 from rift.connections import refusals as connections
 from rift.feedback import refusals as feedback
+from rift.github import refusals as github
 from rift.hosts.model import Shortage
 from rift.identities import refusals as identities
 from rift.invites import refusals as invites
 from rift.invites.model import Invitation
 from rift.limits import refusals as limits
+from rift.logins import refusals as logins
 from rift.mail import refusals as mail
 from rift.names import COMMAND_BYTES
 from rift.origins import refusals as origins
@@ -25,6 +27,7 @@ from rift.passkeys import refusals as passkeys
 from rift.people import refusals as people
 from rift.people.model import Membership
 from rift.records import refusals as records
+from rift.registration import refusals as registration
 from rift.repos import refusals as repos
 from rift.repos.model import Repo, Watch
 from rift.sessions import refusals as sessions
@@ -195,6 +198,24 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "nothing_to_erase": lambda: records.nothing_to_erase(TASK.id),
     "no_such_page": web.no_such_page,
     # The command line
+    "no_github_app": registration.no_app,
+    "github_app_set": lambda: registration.app_set("rift-acme"),
+    "github_making_over": registration.making_over,
+    "github_away": lambda: registration.away("GitHub did not answer within 20 s"),
+    "github_busy": lambda: registration.busy(90),
+    "no_github_login": logins.no_login,
+    "github_login_over": lambda: logins.login_over("ada-l", "it was taken back there, or not used for too long"),
+    "github_login_denied": logins.denied,
+    "github_login_expired": logins.expired,
+    "no_github_account": logins.none_connected,
+    "github_connect_over": github.connect_over,
+    "github_not_yours": lambda: github.not_yours("ada-l", "acme"),
+    "github_not_owner": lambda: github.not_owner("acme-inc", "ada-l", "acme"),
+    "github_wrong_kind": lambda: github.wrong_kind("acme-inc", personal=True, theirs=False, org="personal"),
+    "github_account_taken": lambda: github.taken("acme-inc"),
+    "github_account_unknown": lambda: github.unknown("acme-inc", "acme", ["acme-labs"]),
+    "github_account_suspended": lambda: github.suspended("acme-inc"),
+    "github_account_removed": lambda: github.removed("acme-inc", "acme"),
     "bad_email": lambda: people.bad_email("ada@"),
     "user_exists": lambda: people.user_exists("ada@example.com"),
     "no_such_user": lambda: people.no_such_user("grace@example.com"),
@@ -223,6 +244,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "repositories": ("no_such_repository", "no_such_org"),
     "any": ("bad_arguments", "internal_error"),
     "accounts": ("disabled", "no_such_page"),
+    "github": ("no_github_app", "github_account_removed"),
     "terminal": ("bad_email", "letter_not_sent"),
 }
 """The page's parts: the first and the last code of each, in the order above."""

@@ -50,11 +50,13 @@ from rift.drivers.signon.oidc import OidcConfig, OidcSignOn
 from rift.drivers.signon.protocol import SignOn
 from rift.environments import jobs as environments
 from rift.hosts import jobs as hosts
+from rift.logins import actions as login_actions
 from rift.logins import jobs as logins
 from rift.mail import jobs as mail
 from rift.origins import jobs as origins
 from rift.pools import jobs as pools
 from rift.records import jobs as records
+from rift.registration import actions as registration
 from rift.sessions import jobs as sessions
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
@@ -66,7 +68,7 @@ NOUNS = (mail, sessions, connections, logins, origins, tasks, hosts, environment
 JOBS_AT_ONCE = 8
 """How many jobs a worker does at once, beside the builds of environments."""
 
-SEALED: tuple[Rows, ...] = ()
+SEALED: tuple[Rows, ...] = (*registration.SEALED, *login_actions.SEALED)
 """What the nouns have sealed in the database."""
 
 

@@ -395,7 +395,7 @@ class RiftSettings(Settings):
             "AppId": app.app_id, "AppSlug": app.app_slug, "ClientId": app.client_id,
             "ClientSecret": app.client_secret, "PrivateKey": app.private_key,
         }  # fmt: skip
-        missing = [f"Rift:GitHub:{name}" for name, value in parts.items() if not value]
+        missing = [f"Rift:Github:{name}" for name, value in parts.items() if not value]
         if 0 < len(missing) < len(parts):
             yield f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: an App is set whole or not"
         if self.mail.password and not self.mail.user:

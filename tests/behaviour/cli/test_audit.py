@@ -78,6 +78,9 @@ class Story:
         await self.call("rift_org_invite", org="tables", email="grace@example.org")
         await self.call("rift_account_invite", email="lin@example.org")
         await self.call("rift_waitlist")
+        await self.call("rift_github_login")
+        await self.call("rift_github_connect", org="personal")
+        await self.call("rift_github_enable", org="personal", account="nobody")
         await self.call("rift_docs")
         await self.call("rift_audit", task=task, vm=box)
         # What goes wrong: the wrong thing in the wrong place.
@@ -96,6 +99,8 @@ class Story:
             await self.call("rift_org_accept", org=secret)
             await self.call("rift_account_invite", email=secret)
             await self.call("rift_waitlist", since=secret)
+            await self.call("rift_github_connect", org=secret)
+            await self.call("rift_github_enable", org=secret, account=secret)
             await self.call("rift_feedback", items=[{"text": secret, "category": "bug", "context": secret}])
             await self.call("rift_audit", task=secret, vm=secret)
             await self.call(f"rift_nothing_{secret}")

@@ -13,10 +13,12 @@ from tests.unit.people.house import act
 
 from keel.refusal import Refusal
 from keel.vault import vault_of
+from rift.drivers.github.protocol import App, UserTokens
 from rift.logins import actions
 from rift.logins.model import Gone, Person, Step
 from rift.people import actions as people
 from rift.people.actions import operator
+from rift.settings import RiftSettings
 
 
 async def test_a_login_is_an_address_and_a_code_first_and_then_a_check_that_names_the_user(hub: Hub) -> None:
@@ -101,7 +103,7 @@ async def test_a_code_that_nobody_asked_about_in_time_is_replaced_by_another(hub
 
 
 async def test_without_an_app_and_while_github_is_away_or_busy_a_login_says_so(hub: Hub) -> None:
-    bare = replace(hub.deps, settings=replace_app(hub))
+    bare = replace(hub.deps, settings=RiftSettings())
     assert code_of(await actions.login(bare, act(hub.ada))) == "no_github_app"
     hub.github.down = True
     assert code_of(await hub.login(hub.ada)) == "github_away"
@@ -110,12 +112,6 @@ async def test_without_an_app_and_while_github_is_away_or_busy_a_login_says_so(h
     busy = await hub.login(hub.ada)
     assert isinstance(busy, Refusal)
     assert (busy.code, busy.facts["seconds"]) == ("github_busy", 90)
-
-
-def replace_app(hub: Hub):  # type: ignore[no-untyped-def]
-    """The settings without an App."""
-    settings = hub.deps.settings.model_copy(deep=True)
-    return settings.model_copy(update={"github": type(settings.github)()})
 
 
 async def test_what_is_kept_of_a_login_is_sealed_and_nowhere_in_the_records(hub: Hub) -> None:
@@ -165,19 +161,21 @@ async def test_an_attempt_that_was_cut_off_is_taken_up_by_another_later(hub: Hub
     assert isinstance(await actions.person_token(hub.deps, hub.ada.user), Person)
 
 
-async def test_a_caller_who_goes_away_does_not_lose_the_tokens_that_are_on_their_way(hub: Hub) -> None:
+async def test_a_caller_who_goes_away_does_not_lose_the_tokens_that_are_on_their_way(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await hub.logged_in(hub.ada, "ada-l")
     hub.clock.advance(timedelta(hours=8))
     asking, may = asyncio.Event(), asyncio.Event()
     refresh = hub.github.refresh
 
-    async def slowly(app, token):  # type: ignore[no-untyped-def]
+    async def slowly(app: App, token: str) -> UserTokens:
         found = await refresh(app, token)
         asking.set()
         await may.wait()
         return found
 
-    hub.github.refresh = slowly  # type: ignore[method-assign]
+    monkeypatch.setattr(hub.github, "refresh", slowly)
     waiting = asyncio.create_task(actions.person_token(hub.deps, hub.ada.user))
     await asking.wait()
     waiting.cancel()
@@ -229,17 +227,19 @@ async def test_where_github_cannot_be_reached_an_account_is_forgotten_here_all_t
     assert await hub.rows("SELECT * FROM github_users") == []
 
 
-async def test_who_disconnects_while_newer_tokens_are_on_their_way_leaves_none_behind(hub: Hub) -> None:
+async def test_who_disconnects_while_newer_tokens_are_on_their_way_leaves_none_behind(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await hub.logged_in(hub.ada, "ada-l")
     hub.clock.advance(timedelta(hours=8))
     refresh = hub.github.refresh
 
-    async def meanwhile(app, token):  # type: ignore[no-untyped-def]
+    async def meanwhile(app: App, token: str) -> UserTokens:
         found = await refresh(app, token)
         assert isinstance(await actions.disconnect(hub.deps, act(hub.ada)), Gone)
         return found
 
-    hub.github.refresh = meanwhile  # type: ignore[method-assign]
+    monkeypatch.setattr(hub.github, "refresh", meanwhile)
     assert code_of(await actions.person_token(hub.deps, hub.ada.user)) == "no_github_login"
     assert not any(one.good for one in hub.github.grants.values())
 

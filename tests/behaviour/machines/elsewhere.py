@@ -11,6 +11,9 @@ COVERED = "tests/behaviour/repos/test_covered.py"
 FEEDBACK = "tests/unit/feedback/test_feedback.py"
 SENDING = "tests/unit/mail/test_sending.py"
 PASSKEYS = "tests/wire/web/test_passkeys.py"
+LOGINS = "tests/behaviour/github/test_logins.py"
+ACCOUNTS = "tests/behaviour/github/test_accounts.py"
+REGISTRATION = "tests/behaviour/github/test_registration.py"
 SIGN_ON = "tests/wire/web/test_single_sign_on.py"
 ELSEWHERE = {
     "internal_error": (
@@ -76,6 +79,30 @@ ELSEWHERE = {
         "test_an_address_without_an_account_gets_one_by_its_domain_or_is_told_whom_to_ask",
     ),
     "no_such_identity": (SIGN_ON, "test_an_identity_is_unlinked_by_its_owner_alone"),
+    "no_github_app": (ACCOUNTS, "test_without_an_app_whoever_runs_the_server_is_named"),
+    "github_app_set": (REGISTRATION, "test_the_app_of_the_settings_wins_and_none_is_made_beside_it"),
+    "github_making_over": (REGISTRATION, "test_the_apps_state_is_good_once_and_for_the_platform_admin_who_began"),
+    "github_away": (ACCOUNTS, "test_github_being_away_connects_nothing_and_is_told"),
+    "github_busy": (LOGINS, "test_without_an_app_and_while_github_is_away_or_busy_a_login_says_so"),
+    "no_github_login": (ACCOUNTS, "test_personal_connects_the_persons_own_github_user_after_a_login_and_no_other"),
+    "github_login_over": (LOGINS, "test_a_login_that_github_takes_no_more_is_told_and_done_again"),
+    "github_login_denied": (LOGINS, "test_a_login_that_was_denied_or_ran_out_is_told_and_the_next_call_begins_anew"),
+    "github_login_expired": (LOGINS, "test_a_login_that_was_denied_or_ran_out_is_told_and_the_next_call_begins_anew"),
+    "no_github_account": (LOGINS, "test_a_disconnected_account_is_forgotten_here_and_revoked_there"),
+    "github_connect_over": (ACCOUNTS, "test_a_state_is_good_once_and_for_who_began_in_time"),
+    "github_not_yours": (ACCOUNTS, "test_the_number_of_somebody_elses_installation_proves_nothing"),
+    "github_not_owner": (
+        ACCOUNTS,
+        "test_who_reads_one_repository_of_an_organization_does_not_give_all_of_them_away",
+    ),
+    "github_wrong_kind": (ACCOUNTS, "test_a_team_connects_organizations_and_no_user"),
+    "github_account_taken": (
+        ACCOUNTS,
+        "test_an_account_of_another_organization_is_refused_without_saying_whose_it_is",
+    ),
+    "github_account_unknown": (ACCOUNTS, "test_what_is_not_installed_suspended_or_removed_is_not_enabled"),
+    "github_account_suspended": (ACCOUNTS, "test_what_is_not_installed_suspended_or_removed_is_not_enabled"),
+    "github_account_removed": (ACCOUNTS, "test_what_is_not_installed_suspended_or_removed_is_not_enabled"),
     "foreign_form": (DOOR, "test_a_form_of_another_site_or_session_does_nothing"),
     "form_too_large": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),
     "bad_form": (DOOR, "test_a_form_that_is_too_large_or_none_is_told"),

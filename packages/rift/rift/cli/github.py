@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rift.cli.place import DataOption, JsonOption, fail, find
+from rift.cli.place import DataOption, JsonOption, fail, find, with_system
+
+if TYPE_CHECKING:
+    from rift.deps import Deps
+    from rift.github.model import GitHubAccount
+    from rift.logins.model import Login
+    from rift.registration.model import Standing
 
 app = typer.Typer(help="The GitHub App, and what is connected by it.", no_args_is_help=True)
 
@@ -56,3 +62,57 @@ def app_manifest(
     print(f"Open {url} as a platform admin, and make the App there.")
     if "hook_attributes" not in asked:
         print("GitHub cannot reach this address, so the App gets no webhooks; Rift looks every minute instead.")
+
+
+@app.command("status")
+def status(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show what is connected.
+
+    The App, the accounts with their state, and whose GitHub user is connected. No secret is shown.
+
+    Example: rift github status --json
+    """
+    from dataclasses import asdict
+
+    from rift.drivers.github.protocol import GitHubError
+    from rift.github import actions as github
+    from rift.logins import actions as logins
+    from rift.registration import actions as registration
+
+    async def look(deps: Deps) -> tuple[Standing | None, list[GitHubAccount], list[Login]]:
+        return await registration.standing(deps), await github.everything(deps), await logins.everybody(deps)
+
+    try:
+        standing, accounts, people = with_system(data, look)
+    except GitHubError as error:
+        fail(f"{error.reason.rstrip('.')}.")
+    if as_json:
+        told = {
+            "app": asdict(standing) if standing else None,
+            "accounts": [
+                {
+                    "account": one.login, "kind": one.kind, "state": one.state, "installation": one.installation,
+                    "org": one.org, "connected_at": one.connected_at.isoformat(), "failure": one.failure,
+                }
+                for one in accounts
+            ],
+            "people": [
+                {
+                    "user": one.email, "login": one.login, "connected_at": one.connected_at.isoformat(),
+                    "failure": one.failure,
+                }
+                for one in people
+            ],
+        }  # fmt: skip
+        print(json.dumps(told, indent=2))
+        return
+    if standing is None:
+        print("No GitHub App yet. `rift github app-manifest` makes one.")
+    else:
+        hooks = "with webhooks" if standing.webhooks else "without webhooks"
+        print(f"App {standing.slug} ({standing.app_id}), {'set' if standing.set else 'made here'}, {hooks}")
+        print(f"  {standing.html_url}")
+    for one in accounts:
+        print(f"account {one.login}  {one.kind}  {one.state}{f'  {one.failure}' if one.failure else ''}")
+    for person in people:
+        print(f"{person.email} is {person.login}{f'  {person.failure}' if person.failure else ''}")

@@ -23,13 +23,15 @@ from rift.audit import Act, audited, note, refuse
 from rift.deps import Deps
 from rift.drivers.github.protocol import Account, App, GitHubDenied, GitHubError, NoLogin, NotYet, UserTokens
 from rift.logins import refusals, store
-from rift.logins.model import Gone, Login, Pending, Person, Step
+from rift.logins.model import Gone, Login, Pending, Person, Step, about, about_code
 from rift.people import refusals as people_refusals
 from rift.registration import actions as registration
 from rift.registration import refusals as registration_refusals
 
 log = structlog.get_logger()
 
+SEALED = store.SEALED
+"""What is sealed of them in the database."""
 FRESH_FOR = timedelta(minutes=5)
 """A token with less left is renewed first: what it is for may take its time."""
 CLAIM_FOR = timedelta(seconds=60)
@@ -81,7 +83,7 @@ async def _begin(deps: Deps, act: Act, app: App) -> Step | Refusal:
     code = await deps.github.device_code(app)
     now = deps.clock.now()
     made = Pending(
-        deps.vault.seal(code.device_code.encode(), _about_code(user)), code.user_code, code.url, code.every,
+        deps.vault.seal(code.device_code.encode(), about_code(user)), code.user_code, code.url, code.every,
         now + timedelta(seconds=code.every), now + timedelta(seconds=code.expires_in),
     )  # fmt: skip
     async with audited(deps, act) as (tx, row):
@@ -96,7 +98,7 @@ async def _check(deps: Deps, act: Act, app: App, begun: Pending) -> Step | Refus
         mine = await store.claim_ask(tx, user, code, now, now + timedelta(seconds=begun.every_seconds))
     if not mine:
         return await _recorded(deps, act, _waiting(begun, now))
-    device = deps.vault.open(begun.sealed, _about_code(user)).decode()
+    device = deps.vault.open(begun.sealed, about_code(user)).decode()
     said = await deps.github.device_tokens(app, device)
     if isinstance(said, NotYet):
         every = max(begun.every_seconds, said.every)
@@ -129,7 +131,7 @@ async def _connect(deps: Deps, act: Act, code: str, tokens: UserTokens) -> Step 
 
 async def keep(tx: Tx, deps: Deps, user: str, account: Account, tokens: UserTokens) -> bool:
     """Connect an account that a person has shown to be theirs; False where the person was put out meanwhile."""
-    sealed = deps.vault.seal(_tokens(tokens), _about(user))
+    sealed = deps.vault.seal(_tokens(tokens), about(user))
     kept = await store.put(tx, user, account, sealed, tokens, deps.clock.now())
     if kept:
         await note(tx, deps, "github login", task=None, box=None, actor=user, arguments={"login": account.login})
@@ -189,7 +191,7 @@ async def _renew(deps: Deps, found: Login, epoch: int) -> Person | Refusal:
         app = await registration.app_of(deps)
         if app is None:
             return registration_refusals.no_app()
-        refresh = json.loads(deps.vault.open(found.sealed, _about(found.user)))["refresh"]
+        refresh = json.loads(deps.vault.open(found.sealed, about(found.user)))["refresh"]
         over = found.refresh_expires_at is not None and found.refresh_expires_at <= deps.clock.now()
         if refresh is None or over:
             failure = "it was not used for too long"
@@ -213,7 +215,7 @@ async def _renew(deps: Deps, found: Login, epoch: int) -> Person | Refusal:
 async def _renewed(deps: Deps, app: App, found: Login, epoch: int, tokens: UserTokens) -> Person | Refusal:
     if tokens.refresh is None:
         tokens = replace(tokens, refresh_expires_at=None)
-    sealed = deps.vault.seal(_tokens(tokens), _about(found.user))
+    sealed = deps.vault.seal(_tokens(tokens), about(found.user))
     async with deps.db.tx(found.user) as tx:
         kept = await store.renewed(tx, found.user, epoch, sealed, tokens)
         there = await store.find(tx, found.user)
@@ -291,7 +293,7 @@ async def _revoke(deps: Deps, app: App, access: str) -> bool:
 
 
 def _access(deps: Deps, found: Login) -> str:
-    return str(json.loads(deps.vault.open(found.sealed, _about(found.user)))["access"])
+    return str(json.loads(deps.vault.open(found.sealed, about(found.user)))["access"])
 
 
 async def _recorded(deps: Deps, act: Act, step: Step) -> Step:
@@ -306,14 +308,6 @@ def _waiting(begun: Pending, now: datetime) -> Step:
 
 def _tokens(tokens: UserTokens) -> bytes:
     return json.dumps({"access": tokens.access, "refresh": tokens.refresh}).encode()
-
-
-def _about(user: str) -> str:
-    return f"github user {user}"
-
-
-def _about_code(user: str) -> str:
-    return f"github login {user}"
 
 
 def _topic(user: str) -> str:

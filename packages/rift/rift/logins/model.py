@@ -7,6 +7,16 @@ from datetime import datetime
 from typing import Literal
 
 
+def about(user: str) -> str:
+    """What a person's sealed tokens are about."""
+    return f"github user {user}"
+
+
+def about_code(user: str) -> str:
+    """What the sealed device code of a person's login is about."""
+    return f"github login {user}"
+
+
 @dataclass(frozen=True, slots=True)
 class Login:
     """A person's GitHub account."""
@@ -22,7 +32,7 @@ class Login:
     expires_at: datetime | None
     refresh_expires_at: datetime | None
     refresh_epoch: int
-    """Counts the attempts to get newer tokens, and the logins."""
+    """Counts the attempts to get newer tokens, what they got, and the logins."""
     refresh_until: datetime | None
     """Until when somebody is getting newer ones."""
     failure: str | None

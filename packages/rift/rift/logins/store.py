@@ -6,7 +6,13 @@ from datetime import datetime
 
 from keel.db import Tx
 from rift.drivers.github.protocol import Account, UserTokens
-from rift.logins.model import Login, Pending
+from keel.vault_rows import Rows
+from rift.logins.model import Login, Pending, about, about_code
+
+SEALED = (
+    Rows("github_users", ("user_id",), lambda row: about(row["user_id"])),
+    Rows("github_logins", ("user_id",), lambda row: about_code(row["user_id"])),
+)
 
 _LOGINS = """
     SELECT g.user_id AS "user", u.email, g.github_id, g.login, g.sealed, g.expires_at, g.refresh_expires_at,
@@ -71,12 +77,12 @@ async def claim(tx: Tx, user: str, epoch: int, now: datetime, until: datetime) -
 
 
 async def renewed(tx: Tx, user: str, epoch: int, sealed: bytes, tokens: UserTokens) -> bool:
-    """Keep newer tokens, if this is still the attempt that counts."""
+    """Keep newer tokens, if this is still the attempt that counts. Who has looked before claims nothing after."""
     return bool(
         await tx.run(
             """
             UPDATE github_users SET sealed = %(sealed)s, expires_at = %(expires)s, refresh_expires_at = %(refresh)s,
-                refresh_until = NULL, failure = NULL
+                refresh_epoch = refresh_epoch + 1, refresh_until = NULL, failure = NULL
             WHERE user_id = %(user)s AND refresh_epoch = %(epoch)s
             """,
             {

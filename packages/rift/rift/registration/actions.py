@@ -19,11 +19,12 @@ from rift.drivers.github.protocol import App, GitHubBusy, GitHubError
 from rift.people import actions as people
 from rift.registration import refusals, store
 from rift.registration.decide import app_page, is_organization, manifest, new_app_url
-from rift.registration.model import Making, Registered, Standing
+from rift.registration.model import ABOUT, Making, Registered, Standing
 
 log = structlog.get_logger()
 
-ABOUT = "github app"
+SEALED = store.SEALED
+"""What is sealed of it in the database."""
 MAKING_FOR = timedelta(hours=1)
 """GitHub keeps the code of a new App for an hour."""
 

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 
+ABOUT = "github app"
+"""What its sealed secrets are about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """The App that was made from here; its secrets are sealed."""

@@ -22,7 +22,7 @@ def no_app() -> Refusal:
 
 def app_set(app: str) -> Refusal:
     """The settings win, so another would be good for nothing."""
-    return _APP_SET(Ask(OPERATOR, "take `Rift:GitHub:AppId` and what goes with it out of the settings first"), app=app)
+    return _APP_SET(Ask(OPERATOR, "take `Rift:Github:AppId` and what goes with it out of the settings first"), app=app)
 
 
 def making_over() -> Refusal:
@@ -32,7 +32,7 @@ def making_over() -> Refusal:
 
 def away(reason: str) -> Refusal:
     """It cannot be reached, failed, or answered what its documents do not say."""
-    return _AWAY(Retry(30), Ask(OPERATOR, "whether `Rift:GitHub:Url` is right and reachable"), reason=reason)
+    return _AWAY(Retry(30), Ask(OPERATOR, "whether `Rift:Github:Url` is right and reachable"), reason=reason)
 
 
 def busy(seconds: int) -> Refusal:

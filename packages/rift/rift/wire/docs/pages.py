@@ -34,6 +34,7 @@ GROUPS: Mapping[str, tuple[DocPage, ...]] = {
         DocPage("tasks", "Tasks", "tasks, leases, handles and the two clocks"),
         DocPage("hand-over", "Hand a task to another agent", "release, attach and takeover, step by step"),
         DocPage("inside-a-box", "Inside a box", "what a command finds, what persists, what it may reach"),
+        DocPage("github", "GitHub", "the App, connecting accounts, logging in; what it may do, and turning it off"),
         DocPage("limits", "Limits of a box", "memory, processes, disk, CPU: defaults, what holds them, what is said"),
         DocPage("nix-guide", "Nix guide", "the fixed-labs.rift expression: contract, example, from an edit to a box"),
         DocPage("send-feedback", "Send feedback", "a draft by your agent, which you read, change and submit"),

@@ -28,7 +28,7 @@ TOOL = Tool(
     description=(
         "Waits up to `block_for` seconds until the first of 1 to 4 commands of one VM ends, then gives each one's "
         "status and output from its offset, 64 KiB in all at most. The answer ends with the exact next call: repeat "
-        "it until all ended and are read."
+        "it until every command ended and its output is read."
     ),
     input_schema=schemas.arguments(
         required={
