@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from keel.db import Tx
-from rift.drivers.github.protocol import Account, UserTokens
 from keel.vault_rows import Rows
+from rift.drivers.github.protocol import Account, UserTokens
 from rift.logins.model import Login, Pending, about, about_code
 
 SEALED = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-
 ABOUT = "github app"
 """What its sealed secrets are about."""
 
