@@ -391,13 +391,9 @@ class RiftSettings(Settings):
         if issuer.scheme == "http" and not is_loopback(issuer.hostname or ""):
             yield "Rift:SignIn:OidcIssuer should be https, unless it is this machine"
         app = self.github
-        parts = {
-            "AppId": app.app_id, "AppSlug": app.app_slug, "ClientId": app.client_id,
-            "ClientSecret": app.client_secret, "PrivateKey": app.private_key,
-        }  # fmt: skip
-        missing = [f"Rift:Github:{name}" for name, value in parts.items() if not value]
-        if 0 < len(missing) < len(parts):
-            yield f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: an App is set whole or not"
+        parts = (app.app_id, app.app_slug, app.client_id, app.client_secret, app.private_key)
+        if any(parts) and not all(parts):
+            yield "Rift:Github:AppId, AppSlug, ClientId, ClientSecret and PrivateKey are set together or not at all"
         if self.mail.password and not self.mail.user:
             yield "Rift:Mail:Password goes with Rift:Mail:User"
         if self.mail.user and self.mail.security == "none":
