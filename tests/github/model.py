@@ -11,7 +11,7 @@ Right = Literal["none", "read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = ("none", "read", "write", "admin")
 PERMISSIONS = {
     "contents": "write", "metadata": "read", "pull_requests": "write", "issues": "write", "checks": "read",
-    "statuses": "read", "actions": "read", "workflows": "write",
+    "statuses": "read", "actions": "read", "members": "read",
 }  # fmt: skip
 """What an App asks for where nothing else is said."""
 EVENTS = ("push", "repository", "pull_request", "check_run", "status", "issue_comment", "organization")

@@ -175,6 +175,30 @@ def installation_of_user(call: Call, events: Events) -> Answer:
     return _of_account(call, "username", "User")
 
 
+@route("GET", "/orgs/{org}/memberships/{username}")
+def membership(call: Call, events: Events) -> Answer:
+    """An installation reads it where the App may read members, a user where they are one themselves."""
+    token, world = call.bearer(), call.world
+    try:
+        org, user = world.owner(call.named["org"]), world.owner(call.named["username"])
+    except Missing:
+        raise Refused(404, "Not Found") from None
+    installation = token.installation or world.installation_of(token.app, org)
+    given = (token.permissions if token.installation else installation.permissions) if installation else {}
+    inside = token.user is None or token.user.id in org.members
+    if installation is None or installation.account is not org or not given.get("members") or not inside:
+        raise Refused(403, INACCESSIBLE)
+    role = org.members.get(user.id)
+    if role is None:
+        raise Refused(404, "Not Found")
+    where = f"{world.url}{shapes.API}/orgs/{org.login}"
+    told = {
+        "url": f"{where}/memberships/{user.login}", "state": "active", "role": role, "organization_url": where,
+        "user": shapes.account(world, user), "organization": shapes.organization(world, org),
+    }  # fmt: skip
+    return Answer(body=told)
+
+
 # People -------------------------------------------------------------------------------------------------------------
 
 

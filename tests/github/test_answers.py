@@ -61,6 +61,7 @@ CALLS: dict[tuple[str, str], tuple[Made, int]] = {
     ("GET", "/repos/{owner}/{repo}/installation"): (by_app("GET", f"{APP}/installation"), 200),
     ("GET", "/orgs/{org}/installation"): (by_app("GET", "/orgs/acme/installation"), 200),
     ("GET", "/users/{username}/installation"): (by_app("GET", "/users/ada/installation"), 404),
+    ("GET", "/orgs/{org}/memberships/{username}"): (by_installation("GET", "/orgs/acme/memberships/ada"), 200),
     ("GET", "/user"): (by_ada("GET", "/user"), 200),
     ("GET", "/user/installations"): (by_ada("GET", "/user/installations"), 200),
     ("GET", "/user/installations/{installation_id}/repositories"): (

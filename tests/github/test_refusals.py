@@ -138,6 +138,16 @@ def test_what_the_app_was_not_given_is_not_accessible(checked: Desk) -> None:
     refused(checked.ask("GET", "/user"), 401, "Requires authentication")
 
 
+def test_who_owns_an_organization_is_told_where_the_app_may_read_members(checked: Desk) -> None:
+    path = "/orgs/acme/memberships"
+    roles = [checked.ask("GET", f"{path}/{who}", checked.its_token).json().get("role") for who in ("ada", "grace")]
+    assert roles == ["admin", "member"]
+    refused(checked.ask("GET", f"{path}/eve", checked.its_token), 404, "Not Found")
+    bare = checked.github.installation_token(checked.installation)
+    bare.permissions = {"metadata": "read"}
+    refused(checked.ask("GET", f"{path}/ada", bare.value), 403, "Resource not accessible by integration")
+
+
 @pytest.mark.parametrize(
     ("body", "errors"),
     [
