@@ -32,11 +32,11 @@ TIME_ROOMS = (
 PURE = {
     "__future__", "base64", "codecs", "collections", "dataclasses", "datetime", "difflib", "enum",
     "functools", "hashlib", "itertools", "json", "math",
-    "operator", "re", "shlex", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
+    "operator", "re", "shlex", "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse", "zlib",
 }  # fmt: skip
 PURE_OURS = (
     "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "keel.durations", "rift.names", "rift.times",
-    "rift.secrecy",
+    "rift.secrecy", "rift.drivers.forge.packets",
     "rift.*.model", "rift.*.refusals", "rift.*.decide",
     "onbe.names", "onbe.catalogue", "onbe.keyset", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
 )  # fmt: skip
@@ -44,13 +44,13 @@ PURE_OURS = (
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 
 CONCRETE_DRIVERS = (
-    "rift.drivers.boxes.*", "rift.drivers.documents.*", "rift.drivers.forge.*", "rift.drivers.post.*",
+    "rift.drivers.boxes.*", "rift.drivers.carrier.*", "rift.drivers.documents.*", "rift.drivers.forge.*", "rift.drivers.post.*",
     "rift.drivers.signon.*", "rift.drivers.github.*", "rift.drivers.nix.*",
     "onbe.drivers.*.*",
 )  # fmt: skip
 PROTOCOLS = (
-    "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.documents.protocol",
-    "rift.drivers.forge.protocol", "rift.drivers.post.protocol", "rift.drivers.signon.protocol",
+    "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.carrier.protocol",
+    "rift.drivers.documents.protocol", "rift.drivers.forge.packets", "rift.drivers.forge.protocol", "rift.drivers.post.protocol", "rift.drivers.signon.protocol",
     "rift.drivers.github.protocol", "rift.drivers.nix.protocol",
     "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
     "onbe.drivers.sink.protocol",

@@ -146,8 +146,7 @@ class Agent:
             return
         if message.kind == messages.READY and not self._ready:
             self._ready = True
-            if message.fds and self._config.network == "proxy":
-                self._open_proxy(message.fds.pop())
+            self._open_doors(message.fds)
             if self._config.setup and not os.path.exists(SETUP_DONE):
                 self._commands.start(
                     {"n": SETUP, "kind": "bash", "command": self._config.setup, "timeout": self._config.setup_seconds}
@@ -176,22 +175,38 @@ class Agent:
             else:
                 self._come_up()
 
-    def _open_proxy(self, listener: int) -> None:
-        """Accepts on the jail's own loopback; the proxy's code is loaded by the first connection."""
-        refused = Refused(self._uplink.tell, self._uplink.unsent)
+    def _open_doors(self, listeners: list[int]) -> None:
+        """Accepts on the jail's own loopback, for git and the verbs and for the proxy; the code of each is loaded by
+        its first connection.
+        """
 
-        def accept() -> None:
+        def at_door(listener: int) -> None:
+            from rift_agent import door
+
+            door.accept(listener, self._config)
+
+        def at_proxy(listener: int) -> None:
             from rift_agent import proxy
 
+            proxy.accept(listener, self._config, refused.note)
+
+        if self._config.network == "proxy" and len(listeners) > 1:
+            refused = Refused(self._uplink.tell, self._uplink.unsent)
+            self._accept("the proxy", listeners.pop(1), at_proxy)
+        if listeners:
+            self._accept("the door", listeners.pop(0), at_door)
+
+    def _accept(self, name: str, listener: int, serve: Callable[[int], None]) -> None:
+        def ready() -> None:
             try:
-                proxy.accept(listener, self._config, refused.note)
+                serve(listener)
             except OSError as error:
-                say(f"the proxy has ended: {error}")
+                say(f"{name} has ended: {error}")
                 self._unwatch(listener)
                 os.close(listener)
 
         os.set_blocking(listener, False)
-        self._watch(listener, accept)
+        self._watch(listener, ready)
 
     def _read_mail(self) -> None:
         for kind, value in self._mailbox.take():

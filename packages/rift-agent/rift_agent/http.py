@@ -37,10 +37,10 @@ class Connection:
         scheme, _, rest = server.partition("://")
         self._authority, slash, prefix = rest.partition("/")
         self._prefix = (slash + prefix).rstrip("/")
-        self._secure = scheme == "https"
+        self.secure = scheme == "https"
         host, colon, port = self._authority.rpartition(":")
         if not colon or port.endswith("]"):
-            host, port = self._authority, "443" if self._secure else "80"
+            host, port = self._authority, "443" if self.secure else "80"
         self._host, self._port = host.strip("[]"), int(port)
         self._token = token
         self._socket: socket.socket | None = None
@@ -73,6 +73,21 @@ class Connection:
         except (OSError, ValueError) as error:
             self.close()
             raise Unreachable(str(error)) from error
+
+    def connect(self, method: str, path: str, lines: list[str]) -> socket.socket:
+        """A connection for one request, whose head was sent: method and path, our token, and these header lines. Raises
+        OSError.
+        """
+        sock = self._connect()
+        self._socket = None  # it is the caller's
+        head = [f"{method} {self._prefix}{path} HTTP/1.1", f"Host: {self._authority}"]
+        head += [f"Authorization: Bearer {self._token}", *lines, "", ""]
+        try:
+            sock.sendall("\r\n".join(head).encode("ascii"))
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
     def close(self) -> None:
         """Drops the connection; the next post makes another."""
@@ -130,7 +145,7 @@ class Connection:
         *_, address = socket.getaddrinfo(self._host.encode("ascii"), self._port, 0, socket.SOCK_STREAM)[0]
         sock = socket.create_connection((str(address[0]), self._port), timeout=10)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._secure:
+        if self.secure:
             import ssl  # some MiB: only where the control plane is far away
 
             sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self._host)

@@ -13,7 +13,7 @@ import select
 
 from rift_agent import libc, messages
 
-PROXY_PORT = 3128
+DOOR_PORT, PROXY_PORT = 3127, 3128
 _STDIN, _STDOUT, _STDERR, _TEXT = 0, 1, 2, 9
 # A text too long for one argument comes as descriptor 9. The shell reads it whole, closes 9, and runs it with no
 # variable left behind.
@@ -87,7 +87,8 @@ class Init:
 
             # Here, in the jail's own user namespace, it counts the jail's processes; outside, all of the host user's.
             resource.setrlimit(resource.RLIMIT_NPROC, (int(most) + _OURS, int(most) + _OURS))
-        fds = [_listener()] if network == b"proxy" else []
+        # Before anything of the jail runs, so that nobody else has the ports: the door's first.
+        fds = [_listener(port) for port in ((DOOR_PORT, PROXY_PORT) if network == b"proxy" else (DOOR_PORT,))]
         messages.send(self._agent, messages.READY, 0, [], fds)
         for fd in fds:
             os.close(fd)
@@ -159,11 +160,11 @@ class Init:
                 messages.send(self._agent, messages.ENDED, n, [b"%d" % status])
 
 
-def _listener() -> int:
+def _listener(port: int) -> int:
     """A listening socket on the jail's own loopback, for the agent to accept on."""
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", PROXY_PORT))
+    sock.bind(("127.0.0.1", port))
     sock.listen(128)
     return sock.detach()
 

@@ -11,8 +11,11 @@ IDLE = 600.0  # seconds without a byte either way
 _CHUNK = 65536
 
 
-class _Way:
-    """From `source` to `sink`; at most `length` more bytes (-1: no bound). Its end is handed on, its bound is not."""
+class Way:
+    """From `source` to `sink`; at most `length` more bytes (-1: no bound). Its end is handed on, its bound is not.
+
+    `moved` counts the bytes that were taken.
+    """
 
     def __init__(self, source: socket.socket, sink: socket.socket, length: int) -> None:
         self.source = source
@@ -20,6 +23,7 @@ class _Way:
         self.length = length
         self.held = b""
         self.ended = False
+        self.moved = 0
 
     @property
     def over(self) -> bool:
@@ -37,10 +41,10 @@ class _Way:
             if self.held:
                 self.held = self.held[self.sink.send(self.held) :]
             else:
-                self.held = self.source.recv(_CHUNK if self.length < 0 else min(_CHUNK, self.length))
-                self.ended = not self.held
-                if self.length > 0:
-                    self.length -= len(self.held)
+                data = self.source.recv(_CHUNK if self.length < 0 else min(_CHUNK, self.length))
+                self.ended = not data
+                self.moved += len(data)
+                self.take(data)
             if self.ended:
                 self.sink.shutdown(socket.SHUT_WR)
         except BlockingIOError:
@@ -48,14 +52,25 @@ class _Way:
         except OSError:
             self.held, self.ended = b"", True
 
+    def take(self, data: bytes) -> bytes:
+        """What goes on of these bytes; it is held until it was sent."""
+        if self.length > 0:
+            self.length -= len(data)
+        self.held = data
+        return data
+
 
 def pump(client: socket.socket, server: socket.socket, length: int) -> None:
     """Carries bytes until the server has ended and all of it was taken, or nothing moved for IDLE seconds; `length`
     bounds the client's bytes (-1: no bound).
     """
-    back = _Way(server, client, -1)
-    ways = [_Way(client, server, length), back]
-    for sock in (client, server):
+    back = Way(server, client, -1)
+    carry([Way(client, server, length), back], back, IDLE)
+
+
+def carry(ways: list[Way], back: Way, idle: float) -> None:
+    """Carries on all `ways` until `back` is over, or nothing moved for `idle` seconds."""
+    for sock in (back.source, back.sink):
         sock.setblocking(False)
     while not back.over:
         going = [way for way in ways if not way.over]
@@ -66,7 +81,7 @@ def pump(client: socket.socket, server: socket.socket, length: int) -> None:
         poll = select.poll()
         for fd, mask in masks.items():
             poll.register(fd, mask)
-        ready = {fd for fd, _ in poll.poll(IDLE * 1000)}
+        ready = {fd for fd, _ in poll.poll(idle * 1000)}
         if not ready:
             return
         for way in going:

@@ -32,6 +32,7 @@ from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.observed import ObservedBoxes
 from rift.drivers.boxes.protocol import BoxDriver
 from rift.drivers.boxes.remote import RemoteBoxes
+from rift.drivers.carrier.http import HttpCarrier
 from rift.drivers.documents.http import HttpDocuments
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.local import LocalForge
@@ -100,6 +101,7 @@ async def connect(
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
             forge=forge or local_forge(settings, data),
             builder=builder or local_builder(settings, data),
+            carrier=HttpCarrier(),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
             vault=Vault(vault_keys(settings, data), ids),
             github=github or there,

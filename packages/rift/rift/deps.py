@@ -11,6 +11,7 @@ from keel.ids import Ids
 from keel.signals import Signals
 from keel.vault import Vault
 from rift.drivers.boxes.protocol import BoxDriver
+from rift.drivers.carrier.protocol import Carrier
 from rift.drivers.documents.protocol import Documents
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.github.protocol import GitHub
@@ -31,6 +32,7 @@ class Deps:
     boxes: BoxDriver
     forge: Forge
     builder: Builder
+    carrier: Carrier
     documents: Documents
     vault: Vault
     """What seals secrets before they are written to the database."""

@@ -22,6 +22,7 @@ from rift.app import address, work
 from rift.deps import Deps
 from rift.people import actions as people
 from rift.telemetry import telling
+from rift.wire.agent.door import routes as door_routes
 from rift.wire.agent.routes import routes as agent_routes
 from rift.wire.health import health_routes
 from rift.wire.hosts import hosts_of
@@ -65,6 +66,7 @@ def web(deps: Deps) -> ASGIApp:
         routes=[
             *mcp_routes(guard),
             *agent_routes(deps),
+            *door_routes(deps),
             *health_routes(deps),
             *metadata_routes(public),
             *oauth_routes(deps),

@@ -17,6 +17,7 @@ from rift.audit import Act
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.documents.fake import FakeDocuments
+from rift.drivers.carrier.fake import FakeCarrier
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.github.fake import FakeGitHub
@@ -44,6 +45,7 @@ async def house(
             signals=signals,
             boxes=FakeBoxes(nobody),
             forge=forge or FakeForge(),
+            carrier=FakeCarrier(),
             builder=FakeBuilder(),
             documents=FakeDocuments(),
             vault=vault_of([b"a key that only tests ever seal by"[:32]], FakeIds("vault")),

@@ -27,6 +27,11 @@ log = structlog.get_logger()
 
 Phase = Literal["head", "body", "none"]
 
+PATIENCE = "keel.patience"
+"""In a request's scope, a function: called with seconds, this request's body may stand still for so long, and come as
+slowly as it likes. For who was looked at and is known.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -80,6 +85,7 @@ class Connection(HttpToolsProtocol):
         self._reading: asyncio.TimerHandle | None = None
         self._unread: int | None = None  # what was not read at the last look; None once it all was
         self._wrong: tuple[int, str] | None = None
+        self._patience: float | None = None  # how long this request's body may stand still, where that was said
         self._tcp = True
 
     # What comes in.
@@ -112,7 +118,9 @@ class Connection(HttpToolsProtocol):
         if self._phase == "none" and (cycle is None or cycle.response_complete):
             self._begin("head", self.bounds.head_seconds)
         self._came += len(data)
-        if self._phase == "body":
+        if self._phase == "body" and self._patience is not None:
+            self._expect(self.loop.time() + self._patience)
+        elif self._phase == "body":
             self._expect(self._since + self.bounds.body_seconds + self._came / self.bounds.body_rate)
         super().data_received(data)
         if self._phase == "head" and self._came > self.bounds.head_bytes and not self.transport.is_closing():
@@ -139,6 +147,8 @@ class Connection(HttpToolsProtocol):
         """The head is there: the request begins, or waits for the one before it."""
         if len(self.pipeline) >= self.bounds.pipelined:
             self._stop_at(429, f"More than {self.bounds.pipelined} requests wait on this connection.")
+        self._patience = None
+        self.scope[PATIENCE] = self._be_patient
         super().on_headers_complete()
         self._begin("body", self.bounds.body_seconds)
 
@@ -201,6 +211,11 @@ class Connection(HttpToolsProtocol):
         if self._timer is None:
             self._timer = self.loop.call_at(due, self._look_at_sending)
 
+    def _be_patient(self, seconds: float) -> None:
+        if self._phase == "body":
+            self._patience = seconds
+            self._expect(self.loop.time() + seconds)
+
     def _look_at_sending(self) -> None:
         self._timer = None
         if self._due is None or self.transport.is_closing():
@@ -208,7 +223,7 @@ class Connection(HttpToolsProtocol):
         now = self.loop.time()
         if self.flow.read_paused:  # it is we who do not read
             self._since, self._came = now, 0
-            self._due = now + self.bounds.body_seconds
+            self._due = now + (self._patience or self.bounds.body_seconds)
         if self._due > now:
             self._timer = self.loop.call_at(self._due, self._look_at_sending)
         elif self._phase == "body":

@@ -1,1 +1,1 @@
-"""Verbs: what is done for a box at its repository's forge, as the person whose task holds the box."""
+"""What a box asks of its repository's forge through its agent's door: git's fetches and pushes, LFS files."""

@@ -1,0 +1,39 @@
+"""A carrier in memory: origins are functions of a test's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from keel.db import forbid_in_transaction
+from rift.drivers.carrier.protocol import Carried, CarrierError
+
+Origin = Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, str], bytes]]
+"""Method, url, headers and the whole body; to a status, headers by lower-case name, and a body."""
+
+
+class FakeCarrier:
+    """`origins` answer by what an address begins with; whatever has none cannot be reached."""
+
+    kind = "fake"
+
+    def __init__(self) -> None:
+        self.origins: dict[str, Origin] = {}
+
+    @asynccontextmanager
+    async def carry(
+        self, method: str, url: str, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None
+    ) -> AsyncIterator[Carried]:
+        forbid_in_transaction("a request to an origin")
+        whole = b"".join([part async for part in body]) if body is not None else b""
+        for begins, origin in self.origins.items():
+            if url.startswith(begins):
+                status, told, answer = origin(method, url, headers, whole)
+                yield Carried(status, told, _once(answer))
+                return
+        raise CarrierError("the origin could not be asked")
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    if data:
+        yield data

@@ -1,0 +1,55 @@
+"""The carrier over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import httpx2
+
+from keel.db import forbid_in_transaction
+from rift.drivers.carrier.protocol import Carried, CarrierError
+
+TIMES = httpx2.Timeout(connect=15.0, read=600.0, write=120.0, pool=15.0)
+"""An origin may think about a large push for minutes without a word."""
+CONNECTIONS = 256
+
+
+class HttpCarrier:
+    """`Carrier` by one client, whose connections are kept for the next request."""
+
+    kind = "http"
+
+    def __init__(self) -> None:
+        self._client: httpx2.AsyncClient | None = None
+
+    @asynccontextmanager
+    async def carry(
+        self, method: str, url: str, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None
+    ) -> AsyncIterator[Carried]:
+        forbid_in_transaction("a request to an origin")
+        host = urlsplit(url).hostname or "the origin"
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                follow_redirects=False, timeout=TIMES, limits=httpx2.Limits(max_connections=CONNECTIONS)
+            )
+        try:
+            request = self._client.build_request(method, url, headers={"Accept-Encoding": "identity", **headers},
+                                                 content=body)  # fmt: skip
+            response = await self._client.send(request, stream=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise CarrierError(f"{host} could not be asked ({type(error).__name__})") from error
+        try:
+            told = {name.lower(): value for name, value in response.headers.items()}
+            yield Carried(response.status_code, told, _parts(response, host))
+        finally:
+            await response.aclose()
+
+
+async def _parts(response: httpx2.Response, host: str) -> AsyncIterator[bytes]:
+    try:
+        async for part in response.aiter_raw():
+            yield part
+    except httpx2.HTTPError as error:
+        raise CarrierError(f"{host} went away in the middle of its answer ({type(error).__name__})") from error

@@ -1,0 +1,367 @@
+"""What is done for a box at its door: who may, and git's requests carried to the forge and back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from keel.db import Tx
+from keel.refusal import Refusal
+from keel.secrecy import masked
+from rift.audit import SystemAct, audited
+from rift.deps import Deps
+from rift.drivers.carrier.protocol import CarrierError
+from rift.drivers.forge.packets import BadRequest, Packets, Push, push
+from rift.drivers.forge.protocol import FEED_BYTES, ForgeError
+from rift.origins import actions as origins
+from rift.people import actions as people
+from rift.repos import actions as repos
+from rift.repos.decide import main_of
+from rift.repos.model import Repo
+from rift.verbs import refusals, store
+from rift.verbs.decide import (
+    REPORT_BYTES,
+    decide_admit,
+    decide_push,
+    decide_repository,
+    failed_fetch,
+    head_of,
+    outcome_of,
+    plain,
+    refused_push,
+)
+from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker
+
+log = structlog.get_logger()
+
+VIA = "box"
+"""What the record of a request at the door says it came through."""
+COMMANDS_BYTES = 4 << 20
+OPTIONS_MOST = 64
+SAID_BYTES = 8192
+"""How much of an origin's words on a refused request is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """This agent, or this box, is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A push as it was read: what is asked, what the client can, its options, and its pack as it comes."""
+
+    push: Push
+    words: bytes
+    options: Sequence[bytes]
+    pack: AsyncIterator[bytes] = field(repr=False)
+
+
+async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None = None) -> Admitted | Refusal | Over:
+    """Who stands behind a request, decided at this moment; a refusal is on record as `tool`'s then.
+
+    `repository` (`OWNER/NAME`) is what was asked for, where the request names one.
+    """
+    began = deps.clock.monotonic()
+    async with deps.db.look() as tx:
+        standing = await store.standing(tx, speaker)
+        if standing is None:
+            return Over()
+        repo = await repos.repo_by_id(tx, standing.repo)
+        member = await people.role_in(tx, repo.org, standing.owner) if repo and standing.owner else None
+        covered = repo is not None and await _covered(tx, repo)
+    found = decide_admit(standing, repo, member, covered)
+    refusal = found if isinstance(found, Refusal) else None
+    if isinstance(found, Admitted) and repository is not None:
+        refusal = decide_repository(repository, found)
+    if refusal is not None:
+        act = SystemAct(tool, {}, began, VIA)
+        async with audited(deps, act) as (tx, row):
+            row.task, row.box, row.actor = standing.task, standing.box, standing.owner
+            return row.said(refusal)
+    return found
+
+
+async def record(
+    deps: Deps, who: Admitted, tool: str, began: float, outcome: str, arguments: Mapping[str, object]
+) -> None:
+    """One row for one verb, or one of git's operations; `began` is monotonic."""
+    async with audited(deps, SystemAct(tool, arguments, began, VIA)) as (_, row):
+        row.task, row.box, row.actor, row.outcome = who.task, who.box, who.owner, outcome
+
+
+@asynccontextmanager
+async def git(deps: Deps, speaker: Speaker, asked: Asked) -> AsyncIterator[Answer | Refusal | Over]:
+    """One request of git's, for the length of the block; its outcome is on record after it.
+
+    A fetch is recorded at its first request, a push at the one that brings it. Reading the answer raises ForgeError or
+    CarrierError where the origin goes away in the middle.
+    """
+    tool = "push" if asked.service == "receive-pack" else "fetch"
+    began = deps.clock.monotonic()
+    who = await admit(deps, speaker, tool, asked.repository)
+    if not isinstance(who, Admitted):
+        yield who if asked.refs or isinstance(who, Over) else await _told(asked, who)
+    elif tool == "push" and not asked.refs:
+        async with _push(deps, who, asked, began) as answer:
+            yield answer
+    else:
+        async with _origin(deps, who, asked, asked.body) as answer:
+            if isinstance(answer, Refusal) or asked.refs:
+                outcome = answer.code if isinstance(answer, Refusal) else "ok"
+                if tool == "fetch" or isinstance(answer, Refusal):
+                    await record(deps, who, tool, began, outcome, {"repo": who.repo.full})
+            yield answer if asked.refs or isinstance(answer, Answer) else await _told(asked, answer)
+
+
+async def _told(asked: Asked, refusal: Refusal) -> Answer | Refusal:
+    """A refusal of a request that is under way, in git's own protocol: an error status would hide its words."""
+    if asked.service == "upload-pack":
+        return _whole("upload-pack", failed_fetch(asked.say(refusal)))
+    try:
+        read = await _read(asked.body)
+    except BadRequest:
+        return refusal
+    if read is None:
+        return _whole("receive-pack", b"")
+    async for _ in read.pack:
+        pass
+    return _refused(asked, read.push, {one.ref: "refused by Rift" for one in read.push.updates}, refusal)
+
+
+@asynccontextmanager
+async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncIterator[Answer | Refusal]:
+    """A push: read, judged, carried, and what became of it on record."""
+    try:
+        read = await _read(asked.body)
+    except BadRequest as error:
+        refusal = refusals.malformed("push", str(error))
+        await record(deps, who, "push", began, refusal.code, {"repo": who.repo.full})
+        yield refusal
+        return
+    if read is None:  # git asks first whether it will be let in, before it sends a large pack
+        yield _whole("receive-pack", b"")
+        return
+    refs = {one.ref: f"{one.old[:12]}..{one.new[:12]}" for one in read.push.updates}
+    told: dict[str, object] = {"repo": who.repo.full, "refs": dict(list(refs.items())[:50]), "count": len(refs)}
+    outcome = "broken_off"
+    try:
+        reasons = decide_push(read.push.updates, await _rules(deps, who))
+        if reasons:
+            refusal = refusals.push(who.repo.full, reasons)
+            outcome = refusal.code
+            async for _ in read.pack:  # git sends all of it before it looks at an answer
+                pass
+            yield _refused(asked, read.push, reasons, refusal)
+            return
+        body = _joined(head_of(read.push, read.words, read.options), read.pack)
+        async with _origin(deps, who, asked, body) as answer:
+            if isinstance(answer, Refusal):
+                outcome = answer.code
+                yield _refused(asked, read.push, {one: "the origin did not take it" for one in refs}, answer)
+                return
+            kept = bytearray()
+            yield Answer(answer.status, answer.type, _kept(answer.parts, kept))
+            outcome, why = outcome_of(bytes(kept), read.push)
+            if why:
+                told["refused"] = dict(list(why.items())[:50])
+    except (ForgeError, CarrierError):
+        outcome = "verb_origin_failed"
+        raise
+    finally:
+        await record(deps, who, "push", began, outcome, told)
+
+
+async def _rules(deps: Deps, who: Admitted) -> Rules:
+    """Where the repository's boxes may not push, as it is at this moment."""
+    async with deps.db.look() as tx:
+        repo = await repos.repo_by_id(tx, who.repo.id) or who.repo
+        watched = await repos.watched_refs(tx, repo.id)
+        branches = (await repos.branches_of(tx, [repo.id])).get(repo.id, [])
+    default = repo.default_branch or (main_of(branches) if branches and repo.forge == "local" else None)
+    return Rules(repo.full, default, frozenset(watched), repo.push_default, repo.push_watched)
+
+
+@asynccontextmanager
+async def _origin(
+    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]
+) -> AsyncIterator[Answer | Refusal]:
+    """The forge's answer to one request of git's; its beginning has come, so what failed at once is a refusal."""
+    if who.repo.forge == "github":
+        async with _github(deps, who, asked, body) as answer:
+            yield answer
+        return
+    async with aclosing(_session(deps, who, asked, body)) as parts:
+        try:
+            first = await anext(parts, b"")
+        except ForgeError as error:
+            yield refusals.origin_failed(who.repo.full, masked(error.reason))
+            return
+        yield Answer(200, _type(asked), _joined(first, parts))
+
+
+async def _session(deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """One request of git's to a plain git origin, by a session of the forge's."""
+    repo = who.repo
+    part = "refs" if asked.refs else "rpc"
+    session = await deps.forge.open(
+        repos.mirror_path(deps, repo.id), repo.url, asked.service, part, asked.version,
+        await origins.access_of(deps, repo),
+    )  # fmt: skip
+    feeding = asyncio.create_task(_feed(deps, session, body), name="feed")
+    try:
+        while (part_of := await deps.forge.drain(session)) is not None:
+            if feeding.done():
+                feeding.result()  # raises what kept the body from coming
+            if part_of:
+                yield part_of
+    finally:
+        feeding.cancel()
+        await asyncio.gather(feeding, return_exceptions=True)
+        await deps.forge.close(session)
+
+
+async def _feed(deps: Deps, session: str, body: AsyncIterator[bytes]) -> None:
+    async for part in body:
+        for start in range(0, len(part), FEED_BYTES):
+            await deps.forge.feed(session, part[start : start + FEED_BYTES], False)
+    await deps.forge.feed(session, b"", True)
+
+
+@asynccontextmanager
+async def _github(
+    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]
+) -> AsyncIterator[Answer | Refusal]:
+    """One request of git's to GitHub, as the person."""
+    person = await person_of(deps, who.owner)
+    if isinstance(person, Refusal):
+        yield person
+        return
+    address = f"{deps.settings.github.url}/{who.repo.full}.git"
+    service = f"git-{asked.service}"
+    headers = {"Authorization": basic("x-access-token", person.token), "User-Agent": "git/2 (Rift)"}
+    if asked.version:
+        headers["Git-Protocol"] = f"version={asked.version}"
+    if asked.refs:
+        asking = deps.carrier.carry("GET", f"{address}/info/refs?service={service}", headers)
+    else:
+        headers |= {"Content-Type": f"application/x-{service}-request", "Accept": f"application/x-{service}-result"}
+        asking = deps.carrier.carry("POST", f"{address}/{service}", headers, body)
+    try:
+        async with asking as carried:
+            # 200, and nothing but git's own: what else a host may answer is shown, and never handed on as git's.
+            if carried.status == 200 and carried.headers.get("content-type", "") == _type(asked):
+                yield Answer(200, _type(asked), carried.parts)
+                return
+            said = await beginning(carried.parts, SAID_BYTES)
+            yield _unlike(who, person.login, carried.status, said)
+    except CarrierError as error:
+        raise ForgeError(error.reason) from error
+
+
+def _unlike(who: Admitted, login: str, status: int, said: bytes) -> Refusal:
+    """GitHub answered with something else than git's protocol: in its own words, and what to do about it."""
+    words = plain(said.decode("utf-8", "replace"), 2000).strip() if b"<html" not in said[:1000].lower() else ""
+    if status in (301, 302, 307, 308):
+        reason = "it has moved at GitHub; rift_repos shows its new name once Rift has seen it"
+    elif status in (401, 403, 404):
+        reason = f"GitHub lets {login} not do this (status {status})"
+    else:
+        reason = f"GitHub answered with the status {status}"
+    return refusals.origin_failed(who.repo.full, f"{reason}{': ' + words if words else ''}")
+
+
+async def _read(body: AsyncIterator[bytes]) -> _Read | None:
+    """The push that a body begins with; None where it asks for nothing. Raises BadRequest."""
+    packets = Packets()
+    lines = await _section(packets, body, COMMANDS_BYTES)
+    if not lines:
+        return None
+    asked = push(lines)
+    words = lines[0].partition(b"\0")[2].rstrip(b"\n").strip()
+    if any(not 32 <= byte < 127 for byte in words):
+        raise BadRequest("what the client can is not written as git writes it")
+    options: list[bytes] = []
+    if b"push-options" in words.split():
+        options = await _section(packets, body, COMMANDS_BYTES)
+        if len(options) > OPTIONS_MOST:
+            raise BadRequest(f"a push has at most {OPTIONS_MOST} options")
+    start = packets.rest
+    while len(start) < 4 and (part := await anext(body, b"")):
+        start += part
+    if start[:4] != (b"PACK" if asked.brings else b""):
+        raise BadRequest("after its refs comes something else than a pack")
+    return _Read(asked, words, options, _joined(start, body))
+
+
+async def _section(packets: Packets, body: AsyncIterator[bytes], most: int) -> list[bytes]:
+    """The packets up to the next flush. Raises BadRequest."""
+    lines, size = [], 0
+    found, ended = packets.take(b"")
+    while True:
+        lines += found
+        size += sum(map(len, found))
+        if ended:
+            return lines
+        if size > most:
+            raise BadRequest("it asks for too much at once")
+        part = await anext(body, b"")
+        if not part:
+            raise BadRequest("it broke off")
+        found, ended = packets.take(part)
+
+
+async def _covered(tx: Tx, repo: Repo) -> bool:
+    """Whether the forge still lets Rift in."""
+    return repo.uncovered_at is None
+
+
+async def beginning(parts: AsyncIterator[bytes], most: int) -> bytes:
+    """The first bytes of a body."""
+    kept = b""
+    async for part in parts:
+        kept += part
+        if len(kept) >= most:
+            break
+    return kept[:most]
+
+
+def basic(user: str, password: str) -> str:
+    """The header's value for a user and a password."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _refused(asked: Asked, refused: Push, reasons: Mapping[str, str], refusal: Refusal) -> Answer:
+    return _whole("receive-pack", refused_push(refused, reasons, asked.say(refusal)))
+
+
+def _whole(service: str, body: bytes) -> Answer:
+    return Answer(200, f"application/x-git-{service}-result", _once(body), len(body))
+
+
+def _type(asked: Asked) -> str:
+    return f"application/x-git-{asked.service}-{'advertisement' if asked.refs else 'result'}"
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    if data:
+        yield data
+
+
+async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
+    async for part in rest:
+        yield part
+
+
+async def _kept(parts: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[bytes]:
+    """The parts as they come, of which the first REPORT_BYTES are kept too."""
+    async for part in parts:
+        kept += part[: max(0, REPORT_BYTES - len(kept))]
+        yield part

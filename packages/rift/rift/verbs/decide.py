@@ -1,0 +1,169 @@
+"""Who may ask at the door, where a box may push, and how a push is refused in git's own words. Pure."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from keel.refusal import Refusal
+from rift.drivers.forge.packets import FLUSH, BadRequest, Packets, Push, Update, band, packet
+from rift.names import DOOR_PORT
+from rift.people.model import Membership
+from rift.repos.model import Repo
+from rift.verbs import refusals
+from rift.verbs.model import Admitted, Rules, Standing
+
+HEADS, TAGS = "refs/heads/", "refs/tags/"
+RUNS = frozenset({"starting", "running"})
+"""In which states a box's requests are taken: one that is being parked asks again when it is awake."""
+REPORT_BYTES = 1 << 18
+"""How much of an origin's answer to a push is kept, to learn what became of it."""
+PIECE = 1 << 16
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def decide_admit(
+    standing: Standing, repo: Repo | None, member: Membership | None, covered: bool
+) -> Admitted | Refusal:
+    """Whether a box may ask anything of its forge at this moment. `covered`: the forge still lets Rift in."""
+    if standing.task is None or standing.owner is None or not standing.open or repo is None:
+        return refusals.task_closed(standing)
+    if standing.disabled:
+        return refusals.put_out()
+    if member is None:
+        return refusals.not_member(repo.full)
+    if standing.state not in RUNS:
+        return refusals.not_running(standing)
+    if not covered:
+        return refusals.uncovered(repo, member.name)
+    return Admitted(standing.box, standing.name, standing.task, standing.owner, repo, member.name)
+
+
+def decide_repository(asked: str, admitted: Admitted) -> Refusal | None:
+    """Whether the repository that is asked for is the box's own; a box reaches no other."""
+    name = asked.removesuffix(".git")
+    return None if name.lower() == admitted.repo.full.lower() else refusals.other_repository(admitted.repo.full, name)
+
+
+def decide_push(updates: Iterable[Update], rules: Rules) -> dict[str, str]:
+    """Why refs of a push may not be written, by their name; none: it may go on. A removal is a change like any other.
+
+    Names are compared without regard to case: an origin on a file system that has none would take `Main` for `main`.
+    """
+    return {update.ref: reason for update in updates if (reason := _why_not(update.ref, rules)) is not None}
+
+
+def _why_not(ref: str, rules: Rules) -> str | None:
+    if ref.startswith(TAGS):
+        return None
+    name = ref.removeprefix(HEADS)
+    if not ref.startswith(HEADS) or name == "HEAD" or name.startswith("refs/"):
+        return "boxes push branches and tags, by their plain names"
+    folded = name.casefold()
+    if not rules.push_default and rules.default is not None and folded == rules.default.casefold():
+        return f"{rules.default} is the default branch, and boxes of {rules.repository} may not push to it"
+    watched = next((one for one in rules.watched if one.casefold() == folded), None)
+    if not rules.push_watched and watched is not None:
+        return f"{watched} is a watched branch, and boxes of {rules.repository} may not push to it"
+    return None
+
+
+def refused_push(push: Push, reasons: Mapping[str, str], remarks: str) -> bytes:
+    """What receive-pack answers to a push that is refused as a whole: each ref with its reason, and `remarks`, which
+    git shows as `remote:` lines. Source: gitprotocol-pack(5), report-status.
+    """
+    lines = ["unpack ok"]
+    lines += [f"ng {one.ref} {reasons.get(one.ref, 'another ref of this push is refused')}" for one in push.updates]
+    told = b"".join(packet(line.encode() + b"\n") for line in lines) + FLUSH
+    if not push.able & {"report-status", "report-status-v2"}:
+        told = b""
+    if "side-band-64k" not in push.able:
+        return told
+    said = "".join(f"{line}\n" for line in remarks.splitlines())
+    return (band(2, said.encode()) if said else b"") + (band(1, told) if told else b"") + FLUSH
+
+
+def failed_fetch(text: str) -> bytes:
+    """What upload-pack answers instead of a pack: git shows it as `fatal: remote error:`."""
+    return packet(b"ERR " + text.encode()[:60_000])
+
+
+def outcome_of(answer: bytes, push: Push) -> tuple[str, dict[str, str]]:
+    """What became of a push, from the beginning of the origin's answer: `ok`, or `refused_by_origin` with the reason of
+    each ref; `unknown` where it says nothing that can be read.
+    """
+    try:
+        lines = _report(answer, "side-band-64k" in push.able)
+    except BadRequest:
+        return "unknown", {}
+    refused = {}
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if word == "ng":
+            ref, _, why = rest.partition(" ")
+            refused[ref] = why[:200]
+        elif word == "unpack" and rest != "ok":
+            return "refused_by_origin", {update.ref: rest[:200] for update in push.updates}
+    if refused:
+        return "refused_by_origin", refused
+    return ("ok", {}) if lines else ("unknown", {})
+
+
+def _report(answer: bytes, banded: bool) -> list[str]:
+    if banded:
+        found, _ = Packets().take(answer)
+        answer = b"".join(one[1:] for one in found if one[:1] == b"\x01")
+    lines, _ = Packets().take(answer)
+    return [line.decode("utf-8", "replace").rstrip("\n") for line in lines]
+
+
+def head_of(push: Push, words: bytes, options: Collection[bytes]) -> bytes:
+    """A push's head, written anew from what was judged. `words`: what the client can; `options`: its push options."""
+    packets = []
+    for number, update in enumerate(push.updates):
+        line = f"{update.old} {update.new} {update.ref}".encode()
+        packets.append(packet(line + b"\0" + words if number == 0 else line))
+    told = b"".join(packets) + FLUSH
+    if b"push-options" in words.split():
+        told += b"".join(packet(one) for one in options) + FLUSH
+    return told
+
+
+class Inflated:
+    """Takes gzip off a body in small pieces; one that unpacks to more than `most` bytes raises BadRequest."""
+
+    def __init__(self, most: int) -> None:
+        self._open = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self._left = most
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The plain bytes for these."""
+        while data and not self._open.eof:
+            try:
+                part = self._open.decompress(data, PIECE)
+            except zlib.error as error:
+                raise BadRequest("its body is not the gzip that it says it is") from error
+            data = self._open.unconsumed_tail
+            self._left -= len(part)
+            if self._left < 0:
+                raise BadRequest("its body unpacks to more than is taken")
+            if part:
+                yield part
+
+    def end(self) -> None:
+        """Raises BadRequest for a body that broke off."""
+        if not self._open.eof:
+            raise BadRequest("its body broke off")
+
+
+def plain(text: str, most: int) -> str:
+    """Somebody's text fit to be read by a model in a terminal: no escapes, no control or hidden characters, so long."""
+    text = _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most} more characters"
+
+
+def door_of(repository: str) -> str:
+    """The address by which a box's git finds its origin."""
+    return f"http://127.0.0.1:{DOOR_PORT}/git/{repository}.git"
