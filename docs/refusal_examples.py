@@ -33,6 +33,8 @@ from rift.repos.model import Repo, Watch
 from rift.sessions import refusals as sessions
 from rift.tasks import refusals as tasks
 from rift.tasks.model import Task
+from rift.verbs import refusals as verbs
+from rift.verbs.model import Standing
 from rift.wire import refusals as wire
 from rift.wire.mcp.arguments import read_arguments
 from rift.wire.mcp.tools import bash
@@ -55,6 +57,7 @@ BOX = Box(
 TWIN = replace(BOX, id="b-898104bb591843adcbfc8818")
 PARKED = replace(BOX, state="parked")
 OPEN = (OpenCommand(VM, 11, "bash", "npm test", True, NOW), OpenCommand(VM, 12, "bash", "npm start", True, NOW))
+STANDING = Standing(VM, "app-main-3", "parked", "repo_app", "task_k7m3qzxw", True, "user_ada", False)
 REPO = Repo("repo_app", "org_ada", "acme", "app", "https://example.org/acme/app.git", "proxy", NOW, None, NOW)
 HUB = replace(REPO, forge="github", account=4711, login="acme", github_id=42)
 FAILED = Watch(REPO.id, "main", 1, COMMIT, 0, "the checkout could not be made: No space left on device", NOW)
@@ -123,6 +126,18 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     ),
     "no_such_org": lambda: people.no_such_org("acme", (PERSONAL,)),
     # Any tool
+    "verb_task_closed": lambda: verbs.task_closed(STANDING),
+    "verb_put_out": verbs.put_out,
+    "verb_not_member": lambda: verbs.not_member("acme/app"),
+    "verb_vm_not_running": lambda: verbs.not_running(STANDING),
+    "verb_uncovered": lambda: verbs.uncovered(REPO, "personal"),
+    "verb_not_connected": verbs.not_connected,
+    "verb_other_repository": lambda: verbs.other_repository("acme/app", "acme/app-two"),
+    "push_refused": lambda: verbs.push(
+        "acme/app", {"refs/heads/main": "main is the default branch, and boxes of acme/app may not push to it"}
+    ),
+    "verb_malformed": lambda: verbs.malformed("push", "after its refs comes something else than a pack"),
+    "verb_origin_failed": lambda: verbs.origin_failed("acme/app", "/srv/git/app cannot be read"),
     "bad_arguments": _bad_arguments,
     "unknown_tool": lambda: wire.unknown_tool(Stop(), hint="did you mean rift_vm_ls?"),
     "no_answer": lambda: wire.no_answer(Retry(5), tool="rift_repos", seconds=53, request="r-0c1d2e3f4a5b"),
@@ -242,6 +257,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "boxes": ("vm_unknown", "host_full"),
     "commands": ("nul_byte", "offset_past_end"),
     "repositories": ("no_such_repository", "no_such_org"),
+    "verbs": ("verb_task_closed", "verb_origin_failed"),
     "any": ("bad_arguments", "internal_error"),
     "accounts": ("disabled", "no_such_page"),
     "github": ("no_github_app", "github_account_removed"),

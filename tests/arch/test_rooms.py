@@ -44,13 +44,14 @@ PURE_OURS = (
 NOUN_FILES = {"__init__.py", "model.py", "decide.py", "refusals.py", "store.py", "actions.py", "jobs.py"}
 
 CONCRETE_DRIVERS = (
-    "rift.drivers.boxes.*", "rift.drivers.carrier.*", "rift.drivers.documents.*", "rift.drivers.forge.*", "rift.drivers.post.*",
-    "rift.drivers.signon.*", "rift.drivers.github.*", "rift.drivers.nix.*",
+    "rift.drivers.boxes.*", "rift.drivers.carrier.*", "rift.drivers.documents.*", "rift.drivers.forge.*",
+    "rift.drivers.post.*", "rift.drivers.signon.*", "rift.drivers.github.*", "rift.drivers.nix.*",
     "onbe.drivers.*.*",
 )  # fmt: skip
 PROTOCOLS = (
     "rift.drivers.boxes.protocol", "rift.drivers.boxes.allow", "rift.drivers.carrier.protocol",
-    "rift.drivers.documents.protocol", "rift.drivers.forge.packets", "rift.drivers.forge.protocol", "rift.drivers.post.protocol", "rift.drivers.signon.protocol",
+    "rift.drivers.documents.protocol", "rift.drivers.forge.packets", "rift.drivers.forge.protocol",
+    "rift.drivers.post.protocol", "rift.drivers.signon.protocol",
     "rift.drivers.github.protocol", "rift.drivers.nix.protocol",
     "onbe.drivers.development.protocol", "onbe.drivers.keys.protocol", "onbe.drivers.signing.protocol",
     "onbe.drivers.sink.protocol",

@@ -1,5 +1,5 @@
-"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files;
-`warden` beside the jail in which an environment is built.
+"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files, `verb …`
+for a program of the jail's; `warden` beside the jail in which an environment is built.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ def main() -> None:
         from rift_agent.agent import run
 
         sys.exit(run(sys.argv[2]))
+    if len(sys.argv) > 2 and sys.argv[1] == "verb":
+        from rift_agent import verb
+
+        sys.exit(verb.main(sys.argv[2], sys.argv[3:]))
     if len(sys.argv) == 6 and sys.argv[1] == "measure":
         from rift_agent import measure
 

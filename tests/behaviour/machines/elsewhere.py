@@ -15,6 +15,8 @@ LOGINS = "tests/behaviour/github/test_logins.py"
 ACCOUNTS = "tests/behaviour/github/test_accounts.py"
 REGISTRATION = "tests/behaviour/github/test_registration.py"
 SIGN_ON = "tests/wire/web/test_single_sign_on.py"
+AT_DOOR = "tests/behaviour/machines/test_door.py"
+WHO_MAY = "test_who_may_is_looked_at_at_each_request"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -131,6 +133,16 @@ ELSEWHERE = {
         "tests/wire/oauth/test_signing_in.py",
         "test_only_so_many_clients_are_registered_that_nobody_ever_used",
     ),
+    "verb_task_closed": (AT_DOOR, WHO_MAY),
+    "verb_put_out": (AT_DOOR, WHO_MAY),
+    "verb_not_member": (AT_DOOR, WHO_MAY),
+    "verb_vm_not_running": (AT_DOOR, WHO_MAY),
+    "verb_uncovered": (AT_DOOR, WHO_MAY),
+    "verb_not_connected": (AT_DOOR, "test_github_is_asked_as_the_person_or_not_at_all"),
+    "verb_other_repository": (AT_DOOR, "test_the_door_opens_no_other_repository"),
+    "push_refused": (AT_DOOR, "test_a_push_outside_the_rules_is_refused_as_a_whole_and_says_what_may_be_done"),
+    "verb_malformed": (AT_DOOR, "test_a_body_that_is_no_push_goes_nowhere"),
+    "verb_origin_failed": (AT_DOOR, "test_an_origin_that_cannot_be_read_is_told_with_its_reason"),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""

@@ -30,6 +30,7 @@ def host(*, overlay: bool = True, shown: Path | None = None) -> mounts.Host:
     return mounts.Host(
         bwrap=Path("/lib/bwrap"),
         uv=Path("/lib/uv"),
+        verb=Path("/lib/verb"),
         python="/usr/bin/python3",
         jail_python="/usr/bin/python3",
         python_shown=shown,

@@ -16,8 +16,8 @@ from keel.vault import vault_of
 from rift.audit import Act
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
-from rift.drivers.documents.fake import FakeDocuments
 from rift.drivers.carrier.fake import FakeCarrier
+from rift.drivers.documents.fake import FakeDocuments
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.github.fake import FakeGitHub

@@ -28,8 +28,8 @@ log = structlog.get_logger()
 Phase = Literal["head", "body", "none"]
 
 PATIENCE = "keel.patience"
-"""In a request's scope, a function: called with seconds, this request's body may stand still for so long, and come as
-slowly as it likes. For who was looked at and is known.
+"""Among the extensions of a request's scope: `be`, called with seconds, lets this request's body stand still for so
+long, and come as slowly as it likes. For who was looked at and is known.
 """
 
 
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= self.bounds.pipelined:
             self._stop_at(429, f"More than {self.bounds.pipelined} requests wait on this connection.")
         self._patience = None
-        self.scope[PATIENCE] = self._be_patient
+        self.scope.setdefault("extensions", {})[PATIENCE] = {"be": self._be_patient}
         super().on_headers_complete()
         self._begin("body", self.bounds.body_seconds)
 

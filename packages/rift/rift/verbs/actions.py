@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,8 +16,8 @@ from keel.secrecy import masked
 from rift.audit import SystemAct, audited
 from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
-from rift.drivers.forge.packets import BadRequest, Packets, Push, push
-from rift.drivers.forge.protocol import FEED_BYTES, ForgeError
+from rift.drivers.forge.packets import BadRequest, Packets, Push
+from rift.drivers.forge.protocol import FEED_BYTES, ForgeError, Part
 from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.repos import actions as repos
@@ -33,9 +33,10 @@ from rift.verbs.decide import (
     head_of,
     outcome_of,
     plain,
+    read_push,
     refused_push,
 )
-from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker
+from rift.verbs.model import Admitted, Answer, Asked, Person, Rules, Speaker
 
 log = structlog.get_logger()
 
@@ -58,6 +59,7 @@ class _Read:
 
     push: Push
     words: bytes
+    shallow: Sequence[bytes]
     options: Sequence[bytes]
     pack: AsyncIterator[bytes] = field(repr=False)
 
@@ -159,11 +161,11 @@ async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncI
                 pass
             yield _refused(asked, read.push, reasons, refusal)
             return
-        body = _joined(head_of(read.push, read.words, read.options), read.pack)
+        body = _joined(head_of(read.push, read.words, read.shallow, read.options), read.pack)
         async with _origin(deps, who, asked, body) as answer:
             if isinstance(answer, Refusal):
                 outcome = answer.code
-                yield _refused(asked, read.push, {one: "the origin did not take it" for one in refs}, answer)
+                yield _refused(asked, read.push, dict.fromkeys(refs, "the origin did not take it"), answer)
                 return
             kept = bytearray()
             yield Answer(answer.status, answer.type, _kept(answer.parts, kept))
@@ -205,10 +207,10 @@ async def _origin(
         yield Answer(200, _type(asked), _joined(first, parts))
 
 
-async def _session(deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _session(deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     """One request of git's to a plain git origin, by a session of the forge's."""
     repo = who.repo
-    part = "refs" if asked.refs else "rpc"
+    part: Part = "refs" if asked.refs else "rpc"
     session = await deps.forge.open(
         repos.mirror_path(deps, repo.id), repo.url, asked.service, part, asked.version,
         await origins.access_of(deps, repo),
@@ -282,12 +284,11 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
     lines = await _section(packets, body, COMMANDS_BYTES)
     if not lines:
         return None
-    asked = push(lines)
-    words = lines[0].partition(b"\0")[2].rstrip(b"\n").strip()
-    if any(not 32 <= byte < 127 for byte in words):
-        raise BadRequest("what the client can is not written as git writes it")
+    asked, words, shallow = read_push(lines)
+    if not asked.updates:
+        raise BadRequest("it names no ref")
     options: list[bytes] = []
-    if b"push-options" in words.split():
+    if "push-options" in asked.able:
         options = await _section(packets, body, COMMANDS_BYTES)
         if len(options) > OPTIONS_MOST:
             raise BadRequest(f"a push has at most {OPTIONS_MOST} options")
@@ -296,7 +297,7 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
         start += part
     if start[:4] != (b"PACK" if asked.brings else b""):
         raise BadRequest("after its refs comes something else than a pack")
-    return _Read(asked, words, options, _joined(start, body))
+    return _Read(asked, words, shallow, options, _joined(start, body))
 
 
 async def _section(packets: Packets, body: AsyncIterator[bytes], most: int) -> list[bytes]:
@@ -314,6 +315,11 @@ async def _section(packets: Packets, body: AsyncIterator[bytes], most: int) -> l
         if not part:
             raise BadRequest("it broke off")
         found, ended = packets.take(part)
+
+
+async def person_of(deps: Deps, user: str) -> Person | Refusal:
+    """As whom GitHub is asked."""
+    return refusals.not_connected()
 
 
 async def _covered(tx: Tx, repo: Repo) -> bool:

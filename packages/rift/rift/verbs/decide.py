@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keel.refusal import Refusal
-from rift.drivers.forge.packets import FLUSH, BadRequest, Packets, Push, Update, band, packet
-from rift.names import DOOR_PORT
+from rift.drivers.forge.packets import (
+    COMMANDS_MOST,
+    FLUSH,
+    BadRequest,
+    Packets,
+    Push,
+    Update,
+    band,
+    packet,
+    plain_ref,
+)
 from rift.people.model import Membership
 from rift.repos.model import Repo
 from rift.verbs import refusals
@@ -20,13 +29,13 @@ RUNS = frozenset({"starting", "running"})
 REPORT_BYTES = 1 << 18
 """How much of an origin's answer to a push is kept, to learn what became of it."""
 PIECE = 1 << 16
+_COMMAND = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) ([^\0 ]{1,1000})")
+_SHALLOW = re.compile(rb"shallow ([0-9a-f]{40}|[0-9a-f]{64})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(\x07|\x1b\\)|[@-Z\\-_])")
 
 
-def decide_admit(
-    standing: Standing, repo: Repo | None, member: Membership | None, covered: bool
-) -> Admitted | Refusal:
+def decide_admit(standing: Standing, repo: Repo | None, member: Membership | None, covered: bool) -> Admitted | Refusal:
     """Whether a box may ask anything of its forge at this moment. `covered`: the forge still lets Rift in."""
     if standing.task is None or standing.owner is None or not standing.open or repo is None:
         return refusals.task_closed(standing)
@@ -56,11 +65,13 @@ def decide_push(updates: Iterable[Update], rules: Rules) -> dict[str, str]:
 
 
 def _why_not(ref: str, rules: Rules) -> str | None:
+    if not plain_ref(ref):
+        return "boxes push branches and tags, by names that git allows"
     if ref.startswith(TAGS):
         return None
     name = ref.removeprefix(HEADS)
-    if not ref.startswith(HEADS) or name == "HEAD" or name.startswith("refs/"):
-        return "boxes push branches and tags, by their plain names"
+    if name == "HEAD" or name.startswith("refs/"):
+        return "a branch of that name would be taken for something else"
     folded = name.casefold()
     if not rules.push_default and rules.default is not None and folded == rules.default.casefold():
         return f"{rules.default} is the default branch, and boxes of {rules.repository} may not push to it"
@@ -68,6 +79,36 @@ def _why_not(ref: str, rules: Rules) -> str | None:
     if not rules.push_watched and watched is not None:
         return f"{watched} is a watched branch, and boxes of {rules.repository} may not push to it"
     return None
+
+
+def read_push(lines: Sequence[bytes]) -> tuple[Push, bytes, list[bytes]]:
+    """What the packets before a push's first flush ask for, what the client can, and its lines of a shallow checkout.
+
+    Refs that no box may push are read too, so that they can be refused by their names. Raises BadRequest.
+    """
+    shallow = [line.rstrip(b"\n") for line in lines if line.startswith(b"shallow ")]
+    if any(not _SHALLOW.fullmatch(line) for line in shallow):
+        raise BadRequest("a line of a shallow checkout is not written as git writes it")
+    commands = [line for line in lines if not line.startswith(b"shallow ")]
+    if len(commands) > COMMANDS_MOST:
+        raise BadRequest(f"a push has at most {COMMANDS_MOST} refs")
+    words, updates = b"", {}
+    for number, line in enumerate(commands):
+        text, _, more = line.removesuffix(b"\n").partition(b"\0")
+        words = more.strip() if number == 0 else words
+        found = _COMMAND.fullmatch(text)
+        if found is None or len(found[1]) != len(found[2]):
+            raise BadRequest("a ref's update is not written as git writes it")
+        try:
+            ref = found[3].decode()
+        except UnicodeDecodeError:
+            raise BadRequest("a ref's name is not UTF-8") from None
+        if ref in updates or not ref.isprintable():
+            raise BadRequest("a ref is named twice, or by what is no name")
+        updates[ref] = Update(ref, found[1].decode(), found[2].decode())
+    if any(not 32 <= byte < 127 for byte in words):
+        raise BadRequest("what the client can is not written as git writes it")
+    return Push(tuple(updates.values()), frozenset(words.decode("ascii").split())), words, shallow
 
 
 def refused_push(push: Push, reasons: Mapping[str, str], remarks: str) -> bytes:
@@ -119,14 +160,14 @@ def _report(answer: bytes, banded: bool) -> list[str]:
     return [line.decode("utf-8", "replace").rstrip("\n") for line in lines]
 
 
-def head_of(push: Push, words: bytes, options: Collection[bytes]) -> bytes:
+def head_of(push: Push, words: bytes, shallow: Sequence[bytes], options: Sequence[bytes]) -> bytes:
     """A push's head, written anew from what was judged. `words`: what the client can; `options`: its push options."""
-    packets = []
+    packets = [packet(line) for line in shallow]
     for number, update in enumerate(push.updates):
         line = f"{update.old} {update.new} {update.ref}".encode()
         packets.append(packet(line + b"\0" + words if number == 0 else line))
     told = b"".join(packets) + FLUSH
-    if b"push-options" in words.split():
+    if "push-options" in push.able:
         told += b"".join(packet(one) for one in options) + FLUSH
     return told
 
@@ -162,8 +203,3 @@ def plain(text: str, most: int) -> str:
     """Somebody's text fit to be read by a model in a terminal: no escapes, no control or hidden characters, so long."""
     text = _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most} more characters"
-
-
-def door_of(repository: str) -> str:
-    """The address by which a box's git finds its origin."""
-    return f"http://127.0.0.1:{DOOR_PORT}/git/{repository}.git"

@@ -27,25 +27,16 @@ _UNCOVERED = kind(
     "{repository} is out of Rift's reach at GitHub: the account is not enabled, is suspended, or no longer covers it. "
     "rift_repos shows how it stands.",
 )
+_NOT_CONNECTED = kind(
+    "verb_not_connected", "Whoever owns this VM's task has no GitHub account connected, and GitHub is asked as them."
+)
 _OTHER = kind(
     "verb_other_repository",
     "This VM is one of {repository}, and its door opens no other repository. For {asked}, claim a VM of it.",
 )
-_NONE = kind(
-    "verb_none_here",
-    "{repository} comes from a plain git origin, which has no pull requests, issues or checks, so there is no {verb}. "
-    "fetch and push work.",
-)
-_PUSH = kind("push_refused", "Nothing was pushed: {reasons}.")
+_PUSH = kind("push_refused", "Nothing was pushed: {reasons}. A branch of another name may be pushed.")
 _MALFORMED = kind("verb_malformed", "{verb} was not done: {problem}.")
 _ORIGIN = kind("verb_origin_failed", "The origin of {repository} did not do it: {reason}.")
-_BUSY = kind("verb_busy", "The VM {vm} has {count} requests at its door, the most at once.")
-_NO_LFS = kind(
-    "verb_no_lfs",
-    "The origin of {repository} is reached by its path or by ssh, where Rift passes no LFS files on. "
-    "`git push --no-verify` pushes the commits without them.",
-)
-_STALE = kind("verb_transfer_stale", "This address of an LFS file is not good any more. `git lfs` asks for another.")
 
 
 def task_closed(standing: Standing) -> Refusal:
@@ -70,8 +61,12 @@ def not_running(standing: Standing) -> Refusal:
 
 def uncovered(repo: Repo, org: str) -> Refusal:
     """GitHub's account or the App's coverage stands in the way."""
-    enable = Call("rift_github_enable", {"org": org, "account": repo.owner})
-    return _UNCOVERED(Call("rift_repos", {"org": org}), enable, repository=repo.full)
+    return _UNCOVERED(Call("rift_repos", {"org": org}), Ask(ADMIN, "the account enabled"), repository=repo.full)
+
+
+def not_connected() -> Refusal:
+    """GitHub is asked as the person, or not at all."""
+    return _NOT_CONNECTED(Ask("the user", "their GitHub account connected"))
 
 
 def other_repository(own: str, asked: str) -> Refusal:
@@ -80,16 +75,12 @@ def other_repository(own: str, asked: str) -> Refusal:
     return _OTHER(claim, repository=own, asked=asked[:200])
 
 
-def none_here(repository: str, verb: str) -> Refusal:
-    """The local forge has repositories, and nothing around them."""
-    return _NONE(Stop(), repository=repository, verb=verb)
 
 
 def push(repository: str, reasons: Mapping[str, str]) -> Refusal:
     """Refs outside the rules: the whole push is refused, and each of them told."""
     told = "; ".join(dict.fromkeys(reasons.values()))
-    allow = f"an exception for {repository} on the page Repositories (or: rift repo push {repository} --help)"
-    return _PUSH(Ask(ADMIN, allow), reasons=told)
+    return _PUSH(Ask(ADMIN, f"an exception for {repository}, on the page Repositories"), reasons=told)
 
 
 def malformed(verb: str, problem: str) -> Refusal:
@@ -103,16 +94,7 @@ def origin_failed(repository: str, reason: str, again: float | None = 30) -> Ref
     return _ORIGIN(mend, repository=repository, reason=reason.rstrip("."))
 
 
-def busy(vm: str, count: int) -> Refusal:
-    """One box may ask so much at once."""
-    return _BUSY(Retry(5), vm=vm, count=count)
 
 
-def no_lfs(repository: str) -> Refusal:
-    """There is no server that takes LFS files."""
-    return _NO_LFS(Ask(OPERATOR, "an origin over https, if LFS files are to be pushed"), repository=repository)
 
 
-def stale_transfer() -> Refusal:
-    """A sealed address that expired, was changed, or is another box's."""
-    return _STALE(Retry(1))

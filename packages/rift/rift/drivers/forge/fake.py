@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,7 +127,9 @@ class FakeForge:
         found = self._session(session)
         if found.answer:
             return found.answer.pop(0)
-        return None if found.ended else b""
+        if not found.ended:
+            await asyncio.sleep(0)  # whoever feeds has a turn
+        return None if found.ended and not found.answer else b""
 
     @outside_transactions
     async def close(self, session: str) -> None:

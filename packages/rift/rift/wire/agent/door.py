@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -22,7 +23,6 @@ from keel.db import Busy
 from keel.ids import digest
 from keel.refusal import Refusal
 from keel.sizes import GIB, MIB
-from keel.telemetry import logs
 from keel.web.connections import PATIENCE
 from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
@@ -44,6 +44,7 @@ IDLE_SECONDS = 600.0
 DRAIN_SECONDS = 60.0
 _VERSION = re.compile(r"(?:^|:)version=([12])(?:$|:)")
 Context = AbstractAsyncContextManager[Answer | Refusal | Over]
+log = structlog.get_logger()
 _asking: Counter[str] = Counter()
 
 
@@ -112,8 +113,9 @@ class Carried(Response):
             said = plain_text(f"Rift does not take this request: {error}.", 400)
         except ClientDisconnect:
             return
-        except (ForgeError, CarrierError) as error:  # its answer had begun: broken off, so that nobody takes it for whole
-            logs.log.warning("door.broken_off", box=self._speaker.box, reason=error.reason)
+        except (ForgeError, CarrierError) as error:
+            # Its answer had begun: it is broken off, so that nobody takes it for whole.
+            log.warning("door.broken_off", box=self._speaker.box, reason=error.reason)
             raise
         if said is not None:
             await said(scope, receive, send)
@@ -165,9 +167,9 @@ def _asked(request: Request) -> Asked:
 
 async def body_of(request: Request, most: int) -> AsyncIterator[bytes]:
     """A request's body, plain, at most so many bytes. Raises BadRequest."""
-    patient = request.scope.get(PATIENCE)
-    if patient is not None:
-        patient(IDLE_SECONDS)
+    patience = request.scope.get("extensions", {}).get(PATIENCE)
+    if patience is not None:
+        patience["be"](IDLE_SECONDS)
     encoding = request.headers.get("content-encoding", "identity")
     inflated = Inflated(most) if encoding == "gzip" else None
     if inflated is None and encoding != "identity":

@@ -258,7 +258,7 @@ def _job(
         raise DriverError(f"{spec.repository!r} cannot be a folder's name.")
     hostname = host_name(spec.name)
     shown = mounts.shown_etc()
-    own = mounts.etc_files(hostname, spec.network)
+    own = mounts.etc_files(hostname, spec.network, spec.repository, spec.origin)
     folders = ["home", "home/.local/bin", "tmp", "etc", "spool", "var/tmp", "var/cache", "var/lib", "var/log", "layers"]
     files = [{"path": f"etc/{name}", "text": text, "mode": 0o644} for name, text in own.items()]
     for name in shown:  # the places they are mounted on, as /etc itself is read-only

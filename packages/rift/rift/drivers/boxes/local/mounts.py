@@ -10,7 +10,9 @@ from pathlib import Path
 from keel.sizes import MIB
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.groups import Groups
+from rift.drivers.boxes.local.rewriting import git_config
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
+from rift.names import VERBS
 from rift_agent.network import RESOLVER
 
 HOME = "/home/dev"
@@ -79,12 +81,15 @@ Mount = dict[str, str]
 class Host:
     """What a box uses of the host: paths outside the jail, and whether its kernel mounts overlays for boxes.
 
+    `verb` is the program behind each verb; it does what it is called.
+
     `python` is the interpreter's path on the host and `jail_python` the same one's inside; `python_shown` is the
     folder to be shown for it, None when it is below /usr or /opt. `groups` are the cgroups that boxes can have.
     """
 
     bwrap: Path
     uv: Path
+    verb: Path
     python: str
     jail_python: str
     python_shown: Path | None
@@ -108,6 +113,7 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
         # A mount, so that nobody moves it away; the agent makes it read-only.
         {"kind": "tmpfs", "target": OURS, "size": str(RUN_LEAST)},
         _ro(host.uv, f"{OURS}/bin/uv"),
+        *(_ro(host.verb, f"{OURS}/bin/{name}") for name in ("verbs", *VERBS)),
         _ro(spec.mirror / "objects", OBJECTS),
     ]
     if host.python_shown is not None:
@@ -218,8 +224,8 @@ def _holds(folder: Path, path: Path) -> bool:
     return folder == path or folder in path.parents
 
 
-def etc_files(hostname: str, network: str) -> dict[str, str]:
-    """The box's own files below /etc, by name."""
+def etc_files(hostname: str, network: str, repository: str = "", origin: str = "") -> dict[str, str]:
+    """The box's own files below /etc, by name. `repository` and `origin` as a BoxSpec has them."""
     resolver = f"nameserver {RESOLVER}\n" if network == "open" else "# This box asks no name server.\n"
     return {
         "resolv.conf": resolver,
@@ -234,5 +240,5 @@ def etc_files(hostname: str, network: str) -> dict[str, str]:
         "host.conf": "multi on\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
         "profile": "# The box sets PATH and the rest before the shell starts; nothing here changes them.\numask 022\n",
-        "gitconfig": "[safe]\n\tdirectory = *\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n",
+        "gitconfig": git_config(repository, origin),
     }

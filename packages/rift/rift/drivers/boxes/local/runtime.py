@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import PYTHON, TOP, Host, check_shown
 from rift.drivers.boxes.local.places import as_root, check_enterable, check_uids, closed_parent, locked, make_data
 from rift.drivers.boxes.protocol import DriverError, Limits
+from rift_agent import __main__ as program
+from rift_agent.jail import INSIDE
 
 OLDEST_PYTHON = (3, 9)
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -56,6 +59,7 @@ class Runtime:
         if git is None:
             raise DriverError("Boxes need git on this host: `apt install git`.")
         installed = await install(config)
+        verb = await asyncio.to_thread(write_verb, config.lib, python.inside)
         trial = Trial(config, python, installed.launcher)
         bwrap = await trial.working_bwrap(candidates(installed.bwrap))
         overlay = await trial.overlay_works(bwrap)
@@ -63,6 +67,7 @@ class Runtime:
         return Host(
             bwrap=bwrap,
             uv=installed.uv,
+            verb=verb,
             python=python.outside,
             jail_python=python.inside,
             python_shown=python.shown,
@@ -149,6 +154,16 @@ def _install(lib: Path) -> Installed:
     _copy(Path(launcher_module.__file__), launcher, 0o644)
     _copy(Path(find_uv_bin()), uv, 0o755)
     return Installed(agent, launcher, uv, _install_bwrap(lib))
+
+
+def write_verb(lib: Path, python: str) -> Path:
+    """Put the program behind the verbs into `lib`: a few words that start the agent's archive as the jail sees it."""
+    verb, fresh = lib / "verb", lib / ".verb.new"
+    words = " ".join(shlex.quote(word) for word in program.words(python, INSIDE, "verb"))
+    fresh.write_text(f'#!/bin/sh\nexec {words} "${{0##*/}}" "$@"\n', encoding="utf-8")
+    fresh.chmod(0o755)
+    fresh.replace(verb)
+    return verb
 
 
 def _install_bwrap(lib: Path) -> Path | None:
