@@ -1,5 +1,5 @@
-"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files, `verb …`
-for a program of the jail's; `warden` beside the jail in which an environment is built.
+"""`run <agent.json>` beside the jail, `init <descriptor>` inside it as process 1, `measure …` to count its files,
+`verb …` for a program of the jail's, `warden` beside the jail in which an environment is built.
 """
 
 from __future__ import annotations

@@ -232,8 +232,8 @@ async def test_who_may_is_looked_at_at_each_request(
 async def test_github_is_asked_as_the_person_or_not_at_all(rift: Place, jail: Jail) -> None:
     async with rift.deps.db.tx() as tx:
         await tx.run(
-            "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, connected_by, connected_at)"
-            " SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos", {"ada": rift.ada.user},
+            "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled,"
+            " connected_by, connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos", {"ada": rift.ada.user},
         )  # fmt: skip
         await tx.run("UPDATE repos SET forge = 'github', account = 7, github_id = 1")
     said = await jail.refs()
@@ -264,7 +264,10 @@ async def test_another_boxs_token_and_an_older_start_open_nothing(rift: Place, j
 async def test_an_origin_that_cannot_be_read_is_told_with_its_reason(rift: Place, jail: Jail) -> None:
     rift.forge.broken[URL] = "it burns"
     said = await jail.refs()
-    assert (said.status_code, said.text.splitlines()[0]) == (403, f"The origin of acme/app did not do it: {URL} cannot be read: it burns.")
+    assert (said.status_code, said.text.splitlines()[0]) == (
+        403,
+        f"The origin of acme/app did not do it: {URL} cannot be read: it burns.",
+    )
     assert await recorded(rift) == [("fetch", "verb_origin_failed")]
 
 

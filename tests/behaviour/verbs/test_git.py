@@ -42,12 +42,16 @@ async def test_git_in_a_box_fetches_and_pushes_plainly(hands: Hands, origin: Pat
     await hands.take()
     assert "http://127.0.0.1:3127/git/acme/app.git (fetch)" in await run(hands, "git remote -v")
     assert "refs/heads/main" in await run(hands, "git ls-remote origin")
-    said = await run(hands, "git switch -qc fix; echo one > one; git add .; git commit -qm one; git push -u origin HEAD")
+    said = await run(
+        hands, "git switch -qc fix; echo one > one; git add .; git commit -qm one; git push -u origin HEAD 2>&1"
+    )
     assert "[new branch]      HEAD -> fix" in said
     assert program.git(origin, "log", "-1", "--format=%s %an", "fix") == "one Dev"
     program.git(origin, "branch", "theirs", "main")
     assert "theirs" in await run(hands, "git fetch 2>&1; git branch -r")
-    said = await run(hands, "git tag v1; git push origin v1 2>&1; git pull --ff-only 2>&1; git push origin :theirs 2>&1")
+    said = await run(
+        hands, "git tag v1; git push origin v1 2>&1; git pull --ff-only 2>&1; git push origin :theirs 2>&1"
+    )
     assert "[new tag]         v1 -> v1" in said
     assert "Already up to date." in said
     assert "[deleted]         theirs" in said
@@ -62,7 +66,10 @@ async def test_a_push_that_is_refused_reads_well_in_a_terminal(hands: Hands, ori
     before = program.git(origin, "rev-parse", "main")
     said = await run(hands, "git commit -q --allow-empty -m x; git push origin HEAD:main HEAD:fix; echo code $?")
     assert "remote: Nothing was pushed: main is the default branch, and boxes of acme/app may not push to it." in said
-    assert "! [remote rejected] HEAD -> main (main is the default branch, and boxes of acme/app may not push to it)" in said
+    assert (
+        "! [remote rejected] HEAD -> main (main is the default branch, and boxes of acme/app may not push to it)"
+        in said
+    )
     assert "! [remote rejected] HEAD -> fix (another ref of this push is refused)" in said
     assert "code 1" in said
     said = await run(hands, "git push origin HEAD:refs/pull/1/head 2>&1")
@@ -114,7 +121,8 @@ async def test_no_credential_is_anywhere_in_the_jail(hands: Hands) -> None:
     token = (hands.stack.data / "boxes" / hands.vm / "token").read_text().strip()
     await run(hands, "git ls-remote -q origin")
     said = await run(
-        hands, f"grep -rsl --exclude-dir=proc --exclude-dir=sys -e '{token[:8]}''{token[8:]}' /home /tmp /etc /run /var; env"
+        hands,
+        f"grep -rsl --exclude-dir=proc --exclude-dir=sys -e '{token[:8]}''{token[8:]}' /home /tmp /etc /run /var; env",
     )
     assert token not in said
     assert "/" not in [line for line in said.splitlines() if "=" not in line]
@@ -127,14 +135,17 @@ async def test_a_push_after_the_task_was_closed_is_none(hands: Hands, origin: Pa
         "git commit -q --allow-empty -m late; while :; do git push -q origin HEAD:late-$RANDOM; done", block_for=0
     )
     assert command.refused is None
+    task = hands.id
     await hands.close()
-    pushed = rows_of(hands, "push")
+    pushed = rows_of(hands, task)
     landed = program.git(origin, "branch", "--list", "late-*").splitlines()
     assert len(landed) <= len(pushed)
     assert set(pushed) <= {"ok", "verb_task_closed", "broken_off", "verb_origin_failed"}
     await hands.open()
 
 
-def rows_of(hands: Hands, action: str) -> list[str]:
-    found = hands.stack.sql("SELECT outcome FROM ledger WHERE via = 'box' AND action = %(action)s", action=action)
+def rows_of(hands: Hands, task: str) -> list[str]:
+    found = hands.stack.sql(
+        "SELECT outcome FROM ledger WHERE via = 'box' AND action = 'push' AND task = %(task)s", task=task
+    )
     return [row["outcome"] for row in found]

@@ -33,7 +33,7 @@ def line(ref: str, able: bytes = b"", old: str = NONE, new: str = A) -> bytes:
 
 @pytest.mark.parametrize(
     "ref",
-    ["refs/heads/fix", "refs/heads/a/b", "refs/heads/main-2", "refs/heads/mainline", "refs/heads/x/main", 
+    ["refs/heads/fix", "refs/heads/a/b", "refs/heads/main-2", "refs/heads/mainline", "refs/heads/x/main",
      "refs/tags/v1", "refs/tags/main", "refs/heads/ünïcode"],
 )  # fmt: skip
 def test_a_branch_of_another_name_and_any_tag_may_be_pushed(ref: str) -> None:

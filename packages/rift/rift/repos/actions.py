@@ -58,11 +58,6 @@ async def orgs_of(tx: Tx, caller: Caller) -> tuple[OrgView, ...]:
     return by_org(places, await people.members(tx, caller.user), views, accounts, others)
 
 
-async def watched_refs(tx: Tx, repo: str) -> list[str]:
-    """The watched refs of a repository (by id)."""
-    return [one.ref for one in await store.watches(tx, [repo])]
-
-
 async def branches_of(tx: Tx, repos: Sequence[str]) -> dict[str, list[str]]:
     """The names of the branches of each of these repositories (by id)."""
     return await store.branches(tx, repos)

@@ -75,8 +75,6 @@ def other_repository(own: str, asked: str) -> Refusal:
     return _OTHER(claim, repository=own, asked=asked[:200])
 
 
-
-
 def push(repository: str, reasons: Mapping[str, str]) -> Refusal:
     """Refs outside the rules: the whole push is refused, and each of them told."""
     told = "; ".join(dict.fromkeys(reasons.values()))
@@ -92,9 +90,3 @@ def origin_failed(repository: str, reason: str, again: float | None = 30) -> Ref
     """The forge could not be asked, or refused the request as a whole."""
     mend = Stop() if again is None else Retry(again)
     return _ORIGIN(mend, repository=repository, reason=reason.rstrip("."))
-
-
-
-
-
-
