@@ -233,7 +233,8 @@ async def test_github_is_asked_as_the_person_or_not_at_all(rift: Place, jail: Ja
     async with rift.deps.db.tx() as tx:
         await tx.run(
             "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled,"
-            " connected_by, connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos", {"ada": rift.ada.user},
+            " connected_by, connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos",
+            {"ada": rift.ada.user},
         )  # fmt: skip
         await tx.run("UPDATE repos SET forge = 'github', account = 7, github_id = 1")
     said = await jail.refs()
