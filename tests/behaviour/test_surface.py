@@ -35,6 +35,8 @@ def test_what_people_decide_on_a_page_has_no_tool() -> None:
     decided = {page.path for page in PAGES if page.post is not None and not page.open}
     for path, words in (
         ("/app/connections/{token}/revoke", "revoke|connection|token"),
+        ("/app/connections/github/disconnect", "disconnect"),
+        ("/app/organizations/{org}/github/disable", "github_disable"),
         ("/app/organizations/decline", "decline"),
         ("/app/organizations/{org}/members/{user}/remove", "member|remove"),
         ("/app/people/{person}/disable", r"disable|(?<!github_)enable"),

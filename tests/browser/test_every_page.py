@@ -31,6 +31,9 @@ ELSEWHERE: dict[str, str] = {
     "/app/organizations/{org}/leave": "test_teams",
     "/app/organizations/{org}/members/{user}": "test_teams",
     "/app/people/{person}": "test_teams",
+    "/app/organizations/{org}/github": "test_teams, with the page that leads on to GitHub",
+    "/github/callback": "who comes back from GitHub is sent on: test_github of the pages",
+    "/github/app/made": "who comes back from GitHub with an App: test_github of the pages",
 }
 """Pages that are not opened here by their path alone, and why."""
 

@@ -45,7 +45,7 @@ async def test_a_team_is_made_and_joined_by_invitation_and_each_sees_their_part(
     page = (await ada.get(team)).text
     assert "Engines is there, and you are its admin." in page
     assert "None is open." in page
-    assert "none connected" in said(page).lower() or "no github account connected" in said(page).lower()
+    assert "None is connected. This Rift has no GitHub App" in said(page)
     await joins(ada, team, bob, BOB)
     assert {one.email: one.role for one in (await members(deps, team)).values()} == {ADA: "admin", BOB: "member"}
     page = (await bob.get(team)).text

@@ -178,7 +178,7 @@ async def came_back(deps: Deps, act: Act, back: Back) -> Connected | Requested |
     if back.setup == "request":
         async with audited(deps, act) as (_, row):
             row.org = place.org
-            return Requested(place.name)
+            return Requested(place.org)
     if not back.code or back.installation is None:
         return await refuse(deps, act, refusals.connect_over(place.name))
     try:

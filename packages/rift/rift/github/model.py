@@ -71,6 +71,7 @@ class Requested:
     """Somebody asked an owner at GitHub to install the App: nothing is connected yet."""
 
     org: str
+    """Our organization's id."""
 
 
 @dataclass(frozen=True, slots=True)

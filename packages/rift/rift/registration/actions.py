@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from keel.db import Tx
 from keel.hosts import is_loopback
 from keel.ids import digest
 from keel.refusal import Refusal
@@ -47,6 +48,11 @@ async def app_of(deps: Deps) -> App | None:
         found.app_id, found.slug, found.html_url, found.client_id, secrets["client_secret"], secrets["private_key"],
         hook,
     )  # fmt: skip
+
+
+async def there_is_one(tx: Tx, deps: Deps) -> bool:
+    """Whether there is an App."""
+    return _given(deps) is not None or await store.find(tx) is not None
 
 
 async def standing(deps: Deps) -> Standing | None:

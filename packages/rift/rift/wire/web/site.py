@@ -38,6 +38,7 @@ from rift.wire.web.pages import (
     consent,
     docs,
     feedback,
+    github,
     home,
     inbox,
     mailbox,
@@ -74,6 +75,7 @@ PAGES: tuple[Page, ...] = (
     *inbox.PAGES,
     *mailbox.PAGES,
     *organizations.PAGES,
+    *github.PAGES,
     *people.PAGES,
     *waitlist.PAGES,
 )
@@ -273,6 +275,9 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "invalid_request": 400, "no_such_token": 404, "invited_enough": 429,
           "no_such_letter": 404, "letter_is_over": 410, "no_such_feedback": 404, "feedback_no_text": 400,
           "feedback_too_long": 400, "feedback_none_ticked": 400, "feedback_full": 409,
+          "no_github_app": 404, "github_app_set": 409, "github_making_over": 410, "github_away": 503,
+          "github_busy": 503, "no_github_login": 409, "no_github_account": 404, "github_connect_over": 410,
+          "github_not_yours": 403, "github_not_owner": 403, "github_account_unknown": 404,
           "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 

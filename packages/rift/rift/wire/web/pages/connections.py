@@ -1,4 +1,4 @@
-"""The Connections page: the MCP clients that act for a person, how to connect one, and how to end it."""
+"""The Connections page: the MCP clients that act for a person, how to connect one and end it; their GitHub account."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from keel.refusal import Refusal
 from rift.connections import actions
+from rift.logins import actions as logins
 from rift.people.model import Token
 from rift.wire.web.visit import Page, Visit
 
@@ -46,9 +47,11 @@ async def _page(
     visit: Visit, status: int = 200, *, made: tuple[Token, str] | None = None, error: str = "", typed: str = ""
 ) -> Response:
     found = await actions.connections(visit.deps, visit.caller.user)
+    async with visit.deps.db.look(visit.caller.user) as tx:
+        github = await logins.of_user(tx, visit.caller.user)
     return visit.render(
         "connections.html", status, connections=found, made=made, error=error, typed=typed,
-        url=actions.resource(visit.deps),
+        url=actions.resource(visit.deps), github=github,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from keel.refusal import Refusal
 from rift.boxes import actions as boxes
+from rift.github import actions as github
 from rift.invites import actions as invites
 from rift.invites import refusals as invites_refusals
 from rift.invites.model import Invited
@@ -15,6 +16,7 @@ from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people.decide import TEAM_MOST
 from rift.people.model import Membership, Person, Role
+from rift.registration import actions as registration
 from rift.wire.refusals import refusal_problem
 from rift.wire.web import refusals
 from rift.wire.web.visit import Page, Visit
@@ -199,12 +201,14 @@ async def _one(visit: Visit, place: Membership, refusal: Refusal | None = None) 
     async with visit.deps.db.look(visit.caller.user) as tx:
         everybody = await people.people_of(tx, place.org)
         invitations = await invites.open_of_org(tx, visit.deps, place.org) if managed else []
+        accounts = await github.accounts_of(tx, place.org)
+        app = await registration.there_is_one(tx, visit.deps)
     at = next((n + 1 for n, one in enumerate(everybody) if one.user == visit.asked("after")), 0)
     shown = everybody[at : at + MOST]
     return visit.render(
         "organization.html", _status(refusal), place=place, managed=managed, members=shown, first=at + 1,
         total=len(everybody), following=shown[-1].user if at + MOST < len(everybody) else "", invitations=invitations,
-        refusal=refusal, email=visit.said("email"), role=visit.said("role", "member"),
+        refusal=refusal, email=visit.said("email"), role=visit.said("role", "member"), accounts=accounts, app=app,
     )  # fmt: skip
 
 
