@@ -73,11 +73,11 @@ class Config:
         self.cgroups: list[str] = take("cgroups", list, [])
         self.nice: int = take("nice", int, 0)
         self.limits: dict[str, Limit] = {}
-        for name, values in take("limits", dict, {}).items():
+        for name, limit in take("limits", dict, {}).items():
             try:
-                self.limits[name] = Limit(int(values["value"]), str(values["setting"]), str(values["by"]))
+                self.limits[name] = Limit(int(limit["value"]), str(limit["setting"]), str(limit["by"]))
             except (KeyError, TypeError, ValueError):
-                raise BadConfig(f"agent.json: limits.{name} must have value, setting and by, not {values!r}") from None
+                raise BadConfig(f"agent.json: limits.{name} must have value, setting and by, not {limit!r}") from None
         self.uid: int = take("uid", int, -1)
         self.setup: str = take("setup", str, "")
         self.setup_seconds: int = take("setup_seconds", int, 1800)

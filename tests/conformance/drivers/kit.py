@@ -18,7 +18,7 @@ from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.local import processes as table
 from rift.drivers.boxes.local.places import find_box
-from rift.drivers.boxes.protocol import BoxDriver, BoxSpec, DriverError
+from rift.drivers.boxes.protocol import BoxDriver, BoxSpec, DriverError, Equipment
 from rift.drivers.boxes.remote import RemoteBoxes
 from rift.keeper.checks import Bounds
 
@@ -32,6 +32,7 @@ class Kit(Protocol):
     driver: BoxDriver
 
     def spec(self, box: str, incarnation: int = 1, epoch: int = 0) -> BoxSpec: ...
+    def store(self) -> Path: ...
     def put(self, path: str, text: str) -> str: ...
     def wait_for(self, name: str) -> str: ...
     def release(self, box: str, name: str) -> None: ...
@@ -68,6 +69,15 @@ def make_spec(plane: Plane, box: str, incarnation: int, epoch: int, mirror: Path
     )
 
 
+TOOL = "/nix/store/00000000000000000000000000000000-tool"
+
+
+def equipped(kit: Kit, spec: BoxSpec, setup: str = "", seconds: float = 60) -> BoxSpec:
+    """The same box with one package, some variables and a setup."""
+    env = (("HELLO", "two\nlines"), ("HOME", "/elsewhere"), ("PATH", "/elsewhere"))
+    return dataclasses.replace(spec, equipment=Equipment(kit.store(), (TOOL,), env, setup, seconds))
+
+
 class FakeKit:
     """The fake driver, calling the plane directly."""
 
@@ -78,6 +88,9 @@ class FakeKit:
 
     def spec(self, box: str, incarnation: int = 1, epoch: int = 0) -> BoxSpec:
         return make_spec(self.plane, box, incarnation, epoch, Path("/nowhere"), "https://example.org/app", "0" * 40)
+
+    def store(self) -> Path:
+        return Path("/nix/store")
 
     def put(self, path: str, text: str) -> str:
         return f"put {path} {text}"
@@ -149,6 +162,18 @@ class LocalKit:
 
     def spec(self, box: str, incarnation: int = 1, epoch: int = 0) -> BoxSpec:
         return make_spec(self.plane, box, incarnation, epoch, self.mirror, str(self.source), self.commit)
+
+    def store(self) -> Path:
+        """A repository's store with one package, whose tool says its name; and beside it another's."""
+        for repository, name in (("app", "tool"), ("other", "secret")):
+            store = self.data / "nix" / repository / "store"
+            tool = store / Path(TOOL).name / "bin" / name
+            if not tool.exists():
+                tool.parent.mkdir(parents=True)
+                tool.write_text(f"#!/bin/sh\necho {name} of {repository}\n")
+                tool.chmod(0o755)
+                (tool.parent / "git").symlink_to(name)
+        return self.data / "nix" / "app" / "store"
 
     def put(self, path: str, text: str) -> str:
         return f"printf '%s\\n' '{text}' > {path}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rift.drivers.boxes.local import places
-from rift.drivers.boxes.protocol import BoxSpec, Limits
+from rift.drivers.boxes.protocol import BoxSpec, Equipment, Limits
 from rift.drivers.orders import ORDERS, BadArguments
 from rift.keeper.checks import BOX_ID, CHECKS, ITEMS_LIMIT, TEXT_LIMIT, Bounds, refuse, too_large
 
@@ -38,6 +38,28 @@ def test_what_an_honest_server_asks_is_followed() -> None:
     assert refuse(BOUNDS, {"spec": dataclasses.replace(SPEC, box="app-main-1", commit="0" * 64, allow=())}) is None
     assert refuse(BOUNDS, {"box": SPEC.box, "epoch": 7}) is None
     assert refuse(BOUNDS, {"mirror": SPEC.mirror, "box": SPEC.box, "commit": SPEC.commit}) is None
+
+
+def equipment(**changes: Any) -> Equipment:
+    """What an honest server asks for, but for this."""
+    honest = Equipment(
+        DATA / "nix" / SPEC.mirror.name / "store",
+        (f"/nix/store/{'0' * 32}-python3-3.12.1",),
+        (("HELLO", "two\nlines"),),
+        "make\n",
+        1800,
+    )
+    return dataclasses.replace(honest, **changes)
+
+
+def test_a_box_has_the_store_of_its_repository_or_of_the_host_and_a_setup_of_many_lines() -> None:
+    for honest in (equipment(), equipment(store=Path("/nix/store"))):
+        assert refuse(BOUNDS, {"spec": dataclasses.replace(SPEC, equipment=honest)}) is None
+    start = ORDERS["boxes.start"]
+    assert not too_large(start.pack(dataclasses.replace(SPEC, equipment=equipment(setup="make\n" * 20_000))))
+    assert too_large(start.pack(dataclasses.replace(SPEC, equipment=equipment(setup="make\n" * 40_000))))
+    assert too_large(start.pack(dataclasses.replace(SPEC, equipment=equipment(setup="make\0"))))
+    assert too_large(start.pack(dataclasses.replace(SPEC, equipment=equipment(paths=("a\nb",)))))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +96,17 @@ def test_what_an_honest_server_asks_is_followed() -> None:
         ("limits", Limits(processes=-1)),
         ("limits", Limits(disk=2**60)),
         ("limits", Limits(own=("../memory",))),
+        ("equipment", equipment(store=Path("/"))),
+        ("equipment", equipment(store=DATA / "nix")),
+        ("equipment", equipment(store=DATA / "nix" / SPEC.mirror.name)),
+        ("equipment", equipment(store=DATA / "nix" / "other" / "store")),
+        ("equipment", equipment(store=DATA / "nix" / SPEC.mirror.name / ".." / "other" / "store")),
+        ("equipment", equipment(paths=("/usr/bin",))),
+        ("equipment", equipment(paths=(f"/nix/store/{'0' * 32}-a/../../../usr",))),
+        ("equipment", equipment(paths=(f"/nix/store/{'0' * 32}-a:/usr",))),
+        ("equipment", equipment(env=(("A B", ""),))),
+        ("equipment", equipment(env=(("", ""),))),
+        ("equipment", equipment(setup_seconds=-1)),
     ],
 )
 def test_a_start_of_a_box_that_leads_elsewhere_is_refused(field: str, value: Any) -> None:
