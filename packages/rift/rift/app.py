@@ -27,6 +27,7 @@ from rift import meters, sealed
 from rift.boxes import jobs as boxes
 from rift.commands import jobs as commands
 from rift.connections import jobs as connections
+from rift.coverage import jobs as coverage
 from rift.deps import Deps
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
 from rift.drivers.boxes.observed import ObservedBoxes
@@ -64,7 +65,9 @@ from rift.tasks import jobs as tasks
 
 log = structlog.get_logger()
 
-NOUNS = (mail, sessions, connections, logins, origins, tasks, hosts, environments, boxes, commands, pools, records)
+NOUNS = (
+    mail, sessions, connections, logins, origins, coverage, tasks, hosts, environments, boxes, commands, pools, records,
+)  # fmt: skip
 """Those that have background work, in the written order."""
 JOBS_AT_ONCE = 8
 """How many jobs a worker does at once, beside the builds of environments."""

@@ -25,6 +25,7 @@ from rift.telemetry import telling
 from rift.wire.agent.door import routes as door_routes
 from rift.wire.agent.routes import routes as agent_routes
 from rift.wire.health import health_routes
+from rift.wire.hooks.github import hook_routes
 from rift.wire.hosts import hosts_of
 from rift.wire.mcp.guard import Guard, mcp_routes, too_many
 from rift.wire.mcp.registry import Registry
@@ -68,6 +69,7 @@ def web(deps: Deps) -> ASGIApp:
             *agent_routes(deps),
             *door_routes(deps),
             *health_routes(deps),
+            *hook_routes(deps),
             *metadata_routes(public),
             *oauth_routes(deps),
             *web_routes(deps, public),

@@ -56,15 +56,24 @@ class Hub:
                 await tx.run(f"UPDATE repos SET {name} = %(value)s WHERE id = %(id)s", {"value": value, "id": repo})
 
 
-async def connected(deps: Deps, who: Caller, org: str, installation: int = INSTALLATION, login: str = "acme") -> Hub:
+async def connected(
+    deps: Deps, who: Caller, org: str, installation: int = INSTALLATION, login: str = "acme", account: int = 1
+) -> Hub:
     """The account in an organization (its id), connected by somebody, and enabled."""
     async with deps.db.tx() as tx:
         await tx.run(
             """
             INSERT INTO github_accounts
                 (installation, org, account_id, login, kind, enabled, connected_by, connected_at)
-            VALUES (%(id)s, %(org)s, %(id)s, %(login)s, 'Organization', true, %(who)s, %(now)s)
+            VALUES (%(id)s, %(org)s, %(account)s, %(login)s, 'Organization', true, %(who)s, %(now)s)
             """,
-            {"id": installation, "org": org, "login": login, "who": who.user, "now": deps.clock.now()},
+            {
+                "id": installation,
+                "account": account,
+                "org": org,
+                "login": login,
+                "who": who.user,
+                "now": deps.clock.now(),
+            },
         )
     return Hub(deps, org, installation)

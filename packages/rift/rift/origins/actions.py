@@ -18,6 +18,7 @@ from rift.audit import Act, SystemAct, audited, refuse
 from rift.deps import Deps
 from rift.drivers.forge.protocol import Access, ForgeError
 from rift.drivers.github.protocol import GitHubBusy, GitHubError
+from rift.github import actions as github
 from rift.origins import refusals, store
 from rift.origins.decide import changes, name_of, rests_until, storable, url_of
 from rift.origins.model import Synced
@@ -45,7 +46,7 @@ async def access_of(deps: Deps, repo: Repo) -> Access | None:
     """
     if repo.account is None:
         return None
-    raise GitHubError("GitHub gives no token yet")
+    return Access("x-access-token", await github.installation_token(deps, repo.account))
 
 
 async def want(tx: Tx, repo: str) -> None:
@@ -100,6 +101,28 @@ async def add_repo(
     if isinstance(lost, Refusal):
         return lost
     raise LookupError(f"{repo.full} could neither be added nor found")
+
+
+async def rename(deps: Deps, full: str, new: str) -> Repo | Refusal:
+    """Give a repository that is not GitHub's another name. Source: `rift repo rename OWNER/NAME OWNER/NAME`."""
+    act, name = SystemAct("rift repo rename", {"repo": full, "to": new}, deps.clock.monotonic()), name_of(new)
+    if name is None:
+        return await refuse(deps, act, refusals.bad_name(new))
+    async with audited(deps, act) as (tx, row):
+        named = await repos.added(tx, full)
+        if isinstance(named, Refusal):
+            return row.said(named)
+        one = next((repo for repo in named if repo.account is None), None)
+        if one is None:
+            return row.said(refusals.named_there(named[0]))
+        row.org = one.org
+        there = await repos.in_org(tx, one.org, *name)
+        if there is not None:
+            return row.said(refusals.exists(there, "Its organization", masked(there.url)))
+        await repos.put_name(tx, one.id, *name)
+        for installation in await repos.installations(tx, one.org):
+            await cover(tx, installation)  # one of GitHub's may have waited for the old name
+        return row.said(await repos.repo_by_id(tx, one.id) or one)
 
 
 async def sync(deps: Deps, full: str | None = None) -> list[Synced] | Refusal:

@@ -50,3 +50,11 @@ def cannot_fetch(repo: str, url: str, reason: str) -> Refusal:
         url=url,
         reason=reason,
     )
+
+
+_NAMED_THERE = kind("repository_named_at_github", "{repo} is GitHub's, and has the name here that it has there.")
+
+
+def named_there(repo: Repo) -> Refusal:
+    """A repository of GitHub's is renamed at GitHub."""
+    return _NAMED_THERE(Ask(f"an owner of {repo.login} at GitHub", f"rename {repo.full} there"), repo=repo.full)

@@ -132,6 +132,16 @@ async def put_new(tx: Tx, repo: Repo) -> bool:
     return await store.insert(tx, repo)
 
 
+async def put_name(tx: Tx, repo: str, owner: str, name: str) -> None:
+    """Give a repository (by id) another name, which is free."""
+    await store.put_name(tx, repo, owner, name)
+
+
+async def installations(tx: Tx, org: str) -> list[int]:
+    """The installations of the accounts that an organization (by id) has connected."""
+    return [one.installation for one in (await store.accounts(tx, [org])).get(org, [])]
+
+
 async def let_move(tx: Tx, repo: str, moved: Sequence[Change]) -> None:
     """Let a repository's (id) heads be what they have become; pools of watched refs that moved are asked to follow."""
     await store.move(tx, repo, moved)

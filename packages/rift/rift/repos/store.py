@@ -30,6 +30,7 @@ _IN_USE = "(r.forge = 'local' OR EXISTS (SELECT FROM watches w WHERE w.repo = r.
 """What lists tell one by one: of GitHub's, which may be thousands, those that are watched."""
 _IN_STORE = """
     r.forge = 'github' AND r.uncovered_at IS NULL AND NOT EXISTS (SELECT FROM watches w WHERE w.repo = r.id)
+    AND EXISTS (SELECT FROM github_accounts g WHERE g.installation = r.account AND g.removed_at IS NULL)
 """
 """The others that the App covers."""
 _COUNTED = "SELECT r.org, count(*) AS n FROM repos r WHERE r.org = ANY(%(orgs)s) AND "
@@ -180,6 +181,14 @@ async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo |
         {"id": id, "network": network, "allow": allow},
     )
     return await find(tx, id)
+
+
+async def put_name(tx: Tx, id: str, owner: str, name: str) -> None:
+    """Give the repository another name."""
+    await tx.run(
+        "UPDATE repos SET owner = %(owner)s, name = %(name)s WHERE id = %(id)s",
+        {"id": id, "owner": owner, "name": name},
+    )
 
 
 async def put_push(tx: Tx, id: str, default: bool | None, watched: bool | None) -> None:

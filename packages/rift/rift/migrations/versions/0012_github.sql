@@ -26,8 +26,10 @@ CREATE TABLE github_accounts (
     cover_epoch bigint NOT NULL DEFAULT 0,
     cover_until timestamptz,
     cover_page integer NOT NULL DEFAULT 1,     -- the page of the list that comes next
+    cover_total integer,        -- how many there were when the list began; NULL: they were more or fewer since
     cover_after timestamptz,    -- not before: GitHub asked for patience
     cover_next timestamptz,     -- when its turn is; NULL: at once
+    cover_asked boolean NOT NULL DEFAULT false, -- while it was listed, somebody asked for a list again
     cover_failures integer NOT NULL DEFAULT 0, -- since it was last listed to the end
     untaken text[] NOT NULL DEFAULT '{}',      -- what is covered there and cannot be had here, with the reason
     failure text                -- why it could not be listed since
