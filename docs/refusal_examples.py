@@ -244,6 +244,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "bad_limit": lambda: limits.bad_limit("memory", "8 bananas", "acme/app"),
     "repository_exists": lambda: origins.exists(REPO, "personal", REPO.url),
     "cannot_fetch": lambda: origins.cannot_fetch("acme/app", REPO.url, "repository not found"),
+    "repository_named_at_github": lambda: origins.named_there(HUB),
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
     "no_such_record": lambda: records.no_such_record(4711),
     "nothing_sealed": records.nothing_sealed,

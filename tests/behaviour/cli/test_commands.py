@@ -131,6 +131,9 @@ def test_people_are_listed_and_rift_data_names_the_system_too(up: Running) -> No
         ("repo add sample/hello /tmp", "sample/hello", "rift repo sync sample/hello"),
         ("repo sync acme/nope", "This Rift has no repository acme/nope.", "rift repo ls"),
         ("repo network acme/nope --allow a.example.com", "This Rift has no repository acme/nope.", "rift repo ls"),
+        ("repo push acme/nope --watched", "This Rift has no repository acme/nope.", "rift repo ls"),
+        ("repo rename acme/nope acme/x", "This Rift has no repository acme/nope.", "rift repo ls"),
+        ("repo rename sample/hello x", "x is no repository name", "rift repo add OWNER/NAME"),
         ("repo limits acme/nope --memory 1GiB", "This Rift has no repository acme/nope.", "rift repo ls"),
         (
             "repo limits sample/hello --memory 8GB",
@@ -239,6 +242,20 @@ async def test_a_repositorys_limits_reach_the_next_box_and_are_told_where_they_a
     await up.call("rift_task_close", task=task)
     back = rift("repo", "limits", SAMPLE, "--default", "--json", "--data", up.data).json
     assert (back["open_files"], back["memory"], back["own"]) == (65_536, 4 * 2**30, [])
+
+
+def test_where_boxes_push_and_what_a_repository_is_called_is_set_at_the_terminal(up: Running) -> None:
+    def push(*options: str) -> str:
+        return rift("repo", "push", SAMPLE, *options, "--data", up.data).out
+
+    assert push() == f"Boxes of {SAMPLE} push to any branch but its default branch and watched refs.\n"
+    assert push("--watched") == f"Boxes of {SAMPLE} push to any branch but its default branch.\n"
+    assert push("--default-branch") == f"Boxes of {SAMPLE} push to any branch.\n"
+    told = rift("repo", "push", SAMPLE, "--no-watched", "--no-default-branch", "--json", "--data", up.data).json
+    assert told == {"repo": SAMPLE, "default_branch": False, "watched": False}
+    assert rift("repo", "rename", SAMPLE, "sample/other", "--data", up.data).out == "It is sample/other now.\n"
+    assert rift("repo", "rename", "sample/other", SAMPLE, "--data", up.data).status == 0
+    assert [row["outcome"] for row in rift("audit", "ls", "--json", "--data", up.data).json][:1] == ["ok"]
 
 
 def test_migrate_says_the_step_and_a_second_time_the_same(up: Running) -> None:

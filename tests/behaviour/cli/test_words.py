@@ -17,7 +17,7 @@ COMMANDS = (
     *("up", "down", "serve", "worker", "migrate", "doctor", "settings", "demo"),
     *("user add", "user ls", "user link", "user invite", "user admin", "user disable", "user enable"),
     *("org ls", "org invite", "mail test", "token new", "token ls", "token revoke"),
-    *("repo add", "repo ls", "repo sync", "repo network", "repo limits"),
+    *("repo add", "repo ls", "repo sync", "repo network", "repo push", "repo rename", "repo limits"),
     *("github app-manifest", "github status"),
     *("audit ls", "audit show", "audit verify", "audit proof", "audit check", "audit checkpoint"),
     *("audit keys", "audit rotate", "audit erase"),

@@ -395,3 +395,11 @@ async def test_members_of_another_organization_see_nothing_of_it(acme: Covering)
     assert found.code == "no_such_repository"
     refused = await repos.list_org(acme.hub.deps, act(acme.hub.grace), "acme")
     assert isinstance(refused, Refusal)
+
+
+async def test_a_repository_of_githubs_is_renamed_there(acme: Covering) -> None:
+    acme.covers("app")
+    await acme.cover()
+    refused = await origins.rename(acme.hub.deps, "acme-inc/app", "acme/app")
+    assert isinstance(refused, Refusal)
+    assert refused.code == "repository_named_at_github"

@@ -7,6 +7,7 @@ ASKING = "tests/wire/oauth/test_asking_wrongly.py"
 REGISTERING = "tests/wire/oauth/test_registering.py"
 DOCUMENTS = "tests/wire/oauth/test_documents.py"
 DOOR = "tests/wire/web/test_door.py"
+COVERING = "tests/behaviour/coverage/test_covering.py"
 COVERED = "tests/behaviour/repos/test_covered.py"
 FEEDBACK = "tests/unit/feedback/test_feedback.py"
 SENDING = "tests/unit/mail/test_sending.py"
@@ -61,7 +62,8 @@ ELSEWHERE = {
     "passkey_known": (PASSKEYS, "test_a_passkey_of_somebody_else_signs_in_as_them_or_nobody"),
     "too_many_passkeys": (PASSKEYS, "test_a_person_has_so_many_passkeys_and_no_more"),
     "no_such_passkey": (PASSKEYS, "test_a_removed_passkey_signs_nobody_in_and_only_its_owner_removes_it"),
-    "repository_being_read": (COVERED, "test_a_repository_that_is_not_read_yet_says_to_come_back"),
+    "repository_named_at_github": (COVERING, "test_a_repository_of_githubs_is_renamed_there"),
+    "repository_being_read": (COVERING, "test_a_large_repository_is_read_on_and_the_call_says_to_come_back"),
     "repository_not_enabled": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),
     "repository_suspended": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),
     "repository_removed": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from keel.refusal import Refusal
 from rift.cli.place import DataOption, JsonOption, Place, fail, find, note, said, with_system
 
 Mode = Literal["proxy", "none", "open"]
@@ -44,11 +45,13 @@ def add(
 def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the repositories.
 
-    With their watched refs and how many warm boxes each has.
+    With their watched refs and how many warm boxes each has. Of GitHub's, which may be thousands, those that are
+    watched.
 
     Example: rift repo ls --json
     """
     from rift.repos import actions
+    from rift.repos.decide import why_closed
 
     found = with_system(data, actions.list_repos)
     if as_json:
@@ -58,6 +61,8 @@ def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
                     {
                         "repo": view.repo.full,
                         "origin": view.shown_url,
+                        "account": view.repo.login,
+                        "open": view.repo.open,
                         "failure": view.repo.failure,
                         "refs": [
                             {
@@ -82,6 +87,7 @@ def list_repos(data: DataOption = None, as_json: JsonOption = False) -> None:
         print(
             f"{view.repo.full}  {view.shown_url}"
             + (f"  (cannot be read: {view.repo.failure})" if view.repo.failure else "")
+            + (f"  ({why})" if (why := why_closed(view.repo)) else "")
         )
         for one in view.watches:
             print(f"  {one.ref}  head {(one.head or 'none')[:12]}  {one.ready} of {one.warm} warm boxes ready")
@@ -170,6 +176,60 @@ def lack_told(full: str, what: str, mend: str, place: Place) -> str:
         f"  `{place.mending(mend)}` mends it\n"
         f"  `{place.spelled(f'repo network {full} --mode proxy')}` goes back"
     )
+
+
+@app.command("push")
+def push(
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Which repository.")],
+    default: Annotated[
+        bool | None, typer.Option("--default-branch/--no-default-branch", help="To its default branch.")
+    ] = None,
+    watched: Annotated[bool | None, typer.Option("--watched/--no-watched", help="To watched refs.")] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set where boxes may push.
+
+    Every other branch of its own repository is open to a box; without options, show what is set.
+
+    Example: rift repo push acme/app --watched
+    """
+    from rift.audit import SystemAct
+    from rift.deps import Deps
+    from rift.repos import actions
+    from rift.repos.model import Repo
+
+    async def change(deps: Deps) -> Repo | Refusal:
+        told = {"repo": name, "default": default, "watched": watched}
+        act = SystemAct("rift repo push", told, deps.clock.monotonic())
+        return await actions.set_push(deps, act, name, default=default, watched=watched)
+
+    repo = said(with_system(data, change))
+    if as_json:
+        told = {"repo": repo.full, "default_branch": repo.push_default, "watched": repo.push_watched}
+        print(json.dumps(told, indent=2))
+        return
+    kinds = (("its default branch", repo.push_default), ("watched refs", repo.push_watched))
+    barred = [what for what, open in kinds if not open]
+    print(f"Boxes of {repo.full} push to any branch{' but ' if barred else ''}{' and '.join(barred)}.")
+
+
+@app.command("rename")
+def rename(
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="What it is called now.")],
+    new: Annotated[str, typer.Argument(metavar="NEW_OWNER/NAME", help="What agents will call it.")],
+    data: DataOption = None,
+) -> None:
+    """Give a repository another name.
+
+    Its watches, boxes and secrets stay. One of GitHub's is renamed there.
+
+    Example: rift repo rename acme/app acme/app-mirror
+    """
+    from rift.origins import actions
+
+    repo = said(with_system(data, lambda deps: actions.rename(deps, name, new)))
+    print(f"It is {repo.full} now.")
 
 
 @app.command("limits")
