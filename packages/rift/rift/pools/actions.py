@@ -31,6 +31,8 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
         if step.make and found is not None and wanted is not None and wanted.head is not None:
             made = await boxes.make_warm(tx, deps, found, ref, wanted.head, step.make)
             step = replace(step, make=made)
+        if step.make or step.drain:
+            await tx.notify(f"repo:{repo}")
     for box in step.drain:
         async with deps.db.tx() as tx:
             await boxes.drain(tx, deps, box)

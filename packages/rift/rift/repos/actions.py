@@ -104,6 +104,13 @@ async def find_watched(tx: Tx, deps: Deps, caller: Caller, repo: str, ref: str) 
     return decide_head(one, ref_of(ref), watches, member.admin, member.name, deps.clock.now())
 
 
+async def find_by_id(tx: Tx, caller: Caller, id: str) -> tuple[Repo, Membership] | Refusal:
+    """The caller's repository with this id, and their place in its organization. Source: its pages."""
+    repo = await store.find(tx, id)
+    member = await people.role_in(tx, repo.org, caller.user) if repo else None
+    return (repo, member) if repo and member else refusals.no_such_repository(asked_for(id), ())
+
+
 async def repo_by_id(tx: Tx, id: str) -> Repo | None:
     """A repository, whoever's it is."""
     return await store.find(tx, id)
@@ -178,6 +185,7 @@ async def note_failure(
 async def note_success(tx: Tx, repo: str, ref: str, commit: str) -> None:
     """A box of this head runs: its last failure is mended."""
     await store.drop_failure(tx, repo, ref, commit)
+    await tx.notify(f"repo:{repo}")
 
 
 async def pool_moved(tx: Tx, repo: str, ref: str) -> None:
@@ -242,7 +250,12 @@ async def set_push(
     """
     async with audited(deps, act) as (tx, row):
         if isinstance(act, Act):
-            found: list[Repo] | Refusal = await _on_page(tx, act.caller, repo)
+            place = await find_by_id(tx, act.caller, repo)
+            if isinstance(place, Refusal):
+                return row.said(place)
+            if refused := people.admin_only(place[1], f"open {place[0].full} to pushes, on the Repositories page"):
+                return row.said(refused)
+            found: list[Repo] | Refusal = [place[0]]
         else:
             found = await added(tx, repo)
         if isinstance(found, Refusal):
@@ -294,15 +307,6 @@ async def added(tx: Tx, full: str | None) -> list[Repo] | Refusal:
 def topic(org: str) -> str:
     """What is notified when what an organization's lists tell has become another."""
     return f"repos:{org}"
-
-
-async def _on_page(tx: Tx, caller: Caller, id: str) -> list[Repo] | Refusal:
-    """The one repository with this id, if the caller may change it."""
-    repo = await store.find(tx, id)
-    member = await people.role_in(tx, repo.org, caller.user) if repo else None
-    if repo is None or member is None:
-        return refusals.no_such_repository(id, ())
-    return people.admin_only(member, f"set where boxes of {repo.full} may push, on the Repositories page") or [repo]
 
 
 async def _to_change(tx: Tx, act: Act, repo: str, call: Call) -> tuple[Repo, Membership] | Refusal:
