@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from tests.behaviour.coverage.covering import HEAD, LOGIN, Covering
 from tests.behaviour.repos.hub import connected
-from tests.unit.people.house import act, outcomes
+from tests.unit.people.house import outcomes
 
 from keel.refusal import Refusal
 from keel.testing import eventually
@@ -17,7 +17,6 @@ from rift.coverage import actions
 from rift.coverage.model import Covered
 from rift.drivers.github.protocol import RepositoryPage
 from rift.origins import actions as origins
-from rift.origins import jobs
 from rift.repos import actions as repos
 from rift.repos.model import Repo, Watched
 
@@ -231,7 +230,9 @@ async def test_a_list_that_shifts_between_two_pages_takes_nothing_off_and_is_mad
     assert await acme.cover() == Covered(uncovered=1)
 
 
-async def test_one_lists_an_account_at_a_time_and_who_asked_meanwhile_is_served_after(acme: Covering) -> None:
+async def test_one_lists_an_account_at_a_time_and_who_asked_meanwhile_is_served_after(
+    acme: Covering, monkeypatch: pytest.MonkeyPatch
+) -> None:
     github, deps = acme.hub.github, acme.hub.deps
     acme.covers("app")
     gate = asyncio.Event()
@@ -242,7 +243,7 @@ async def test_one_lists_an_account_at_a_time_and_who_asked_meanwhile_is_served_
         await gate.wait()
         return found
 
-    github.repositories = waiting  # type: ignore[method-assign]
+    monkeypatch.setattr(github, "repositories", waiting)
     first = asyncio.create_task(acme.cover())
     await eventually(lambda: "repositories" in github.asked)
     acme.covers("lib")
@@ -255,7 +256,7 @@ async def test_one_lists_an_account_at_a_time_and_who_asked_meanwhile_is_served_
     assert await acme.names() == ["acme-inc/app", "acme-inc/lib"]
 
 
-async def test_a_list_whose_time_is_over_changes_nothing(acme: Covering) -> None:
+async def test_a_list_whose_time_is_over_changes_nothing(acme: Covering, monkeypatch: pytest.MonkeyPatch) -> None:
     github, clock = acme.hub.github, acme.hub.clock
     (app,) = acme.covers("app")
     gate, listing = asyncio.Event(), github.repositories
@@ -266,7 +267,7 @@ async def test_a_list_whose_time_is_over_changes_nothing(acme: Covering) -> None
             await gate.wait()
         return found
 
-    github.repositories = waiting  # type: ignore[method-assign]
+    monkeypatch.setattr(github, "repositories", waiting)
     stuck = asyncio.create_task(acme.cover())
     await eventually(lambda: "repositories" in github.asked)
     clock.advance(actions.LIST_FOR + timedelta(seconds=1))
@@ -306,77 +307,6 @@ async def test_without_an_app_nothing_is_listed_and_the_account_says_why(acme: C
     assert await actions.cover(bare, 12345) is None
 
 
-async def test_a_watched_repository_that_github_does_not_give_says_why_and_is_left_alone_for_a_while(
-    acme: Covering,
-) -> None:
-    (app,) = acme.covers("app")
-    await acme.cover()
-    assert isinstance(await acme.watch("acme-inc/app"), Watched)
-    deps, github, clock = acme.hub.deps, acme.hub.github, acme.hub.clock
-    repo = (await acme.rows())[app.id]["id"]
-    clock.advance(3600)  # no token is kept that long
-    github.busy_until = clock.now() + timedelta(minutes=20)
-    synced = await origins.sync_repo(deps, repo)
-    assert synced is not None
-    assert "asked too often" in str(synced.failure)
-    assert "It is read again at " in str(synced.failure)
-
-    async def due() -> bool:
-        async with deps.db.tx() as tx:
-            await tx.run("DELETE FROM procrastinate_jobs")
-        await jobs.poll(deps)
-        return bool(await acme.jobs())
-
-    clock.advance(19 * 60)
-    assert not await due()
-    clock.advance(2 * 60)
-    assert await due()
-    acme.forge.broken[app.clone_url] = "Repository not found"
-    synced = await origins.sync_repo(deps, repo)
-    assert synced is not None
-    assert "Repository not found" in str(synced.failure)
-
-
-async def test_only_watched_repositories_are_polled_and_as_often_as_is_set(acme: Covering) -> None:
-    deps, clock = acme.hub.deps, acme.hub.clock
-    app, _ = acme.covers("app", "lib")
-    await acme.cover()
-    await jobs.poll(deps)
-    assert await acme.jobs() == []
-    assert isinstance(await acme.watch("acme-inc/app"), Watched)
-    async with deps.db.tx() as tx:
-        await tx.run("DELETE FROM procrastinate_jobs")
-    clock.advance(deps.settings.github.poll_every - timedelta(seconds=5))
-    await jobs.poll(deps)
-    assert await acme.jobs() == []
-    clock.advance(5)
-    await jobs.poll(deps)
-    assert await acme.jobs() == [("origins.sync", {"repo": (await acme.rows())[app.id]["id"]})]
-
-
-async def test_a_large_repository_is_read_on_and_the_call_says_to_come_back(
-    acme: Covering, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    acme.covers("app")
-    await acme.cover()
-    monkeypatch.setattr(origins, "LOOK_AHEAD_SECONDS", 0.2)
-    gate, fetch = asyncio.Event(), acme.forge.fetch
-
-    async def slow(*given: object) -> dict[str, str]:
-        await gate.wait()
-        return await fetch(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(acme.forge, "fetch", slow)
-    refused = await acme.watch("acme-inc/app")
-    assert isinstance(refused, Refusal)
-    assert refused.code == "repository_being_read"
-    (job,) = await acme.jobs()
-    assert job[0] == "origins.sync"
-    gate.set()
-    await jobs.sync(acme.hub.deps, job[1]["repo"])
-    assert isinstance(await acme.watch("acme-inc/app"), Watched)
-
-
 async def test_a_token_that_died_early_is_got_anew(acme: Covering) -> None:
     github = acme.hub.github
     acme.covers("app")
@@ -384,17 +314,6 @@ async def test_a_token_that_died_early_is_got_anew(acme: Covering) -> None:
     github.tokens.clear()
     acme.covers("lib")
     assert await acme.cover() == Covered(new=1)
-
-
-async def test_members_of_another_organization_see_nothing_of_it(acme: Covering) -> None:
-    acme.covers("app")
-    await acme.cover()
-    async with acme.hub.deps.db.tx() as tx:
-        found = await repos.find_repo(tx, acme.hub.grace, "acme-inc/app")
-    assert isinstance(found, Refusal)
-    assert found.code == "no_such_repository"
-    refused = await repos.list_org(acme.hub.deps, act(acme.hub.grace), "acme")
-    assert isinstance(refused, Refusal)
 
 
 async def test_a_repository_of_githubs_is_renamed_there(acme: Covering) -> None:

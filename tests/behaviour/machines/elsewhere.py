@@ -8,6 +8,7 @@ REGISTERING = "tests/wire/oauth/test_registering.py"
 DOCUMENTS = "tests/wire/oauth/test_documents.py"
 DOOR = "tests/wire/web/test_door.py"
 COVERING = "tests/behaviour/coverage/test_covering.py"
+READING = "tests/behaviour/coverage/test_reading.py"
 COVERED = "tests/behaviour/repos/test_covered.py"
 FEEDBACK = "tests/unit/feedback/test_feedback.py"
 SENDING = "tests/unit/mail/test_sending.py"
@@ -63,7 +64,7 @@ ELSEWHERE = {
     "too_many_passkeys": (PASSKEYS, "test_a_person_has_so_many_passkeys_and_no_more"),
     "no_such_passkey": (PASSKEYS, "test_a_removed_passkey_signs_nobody_in_and_only_its_owner_removes_it"),
     "repository_named_at_github": (COVERING, "test_a_repository_of_githubs_is_renamed_there"),
-    "repository_being_read": (COVERING, "test_a_large_repository_is_read_on_and_the_call_says_to_come_back"),
+    "repository_being_read": (READING, "test_a_large_repository_is_read_on_and_the_call_says_to_come_back"),
     "repository_not_enabled": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),
     "repository_suspended": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),
     "repository_removed": (COVERED, "test_what_the_app_does_not_reach_gives_no_boxes_and_says_what_mends_it"),

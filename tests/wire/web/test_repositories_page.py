@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from tests.unit.people.house import outcomes, user
 from tests.wire.web.browsing import Browser
@@ -114,3 +116,136 @@ async def test_looking_at_repositories_writes_no_record(browser: Browser, databa
     before = await outcomes(browser.deps)
     assert (await browser.get("/app/repositories")).status_code == 200
     assert await outcomes(browser.deps) == before
+
+
+def account(database: FreshDatabase, org: str, owner: str, count: int = 0, **more: object) -> None:
+    """An account of GitHub's in an organization, with so many covered repositories."""
+    facts = {"org": org, "owner": owner, "count": count, "enabled": True, "failure": None, "untaken": [], **more}
+    with psycopg.connect(database.owner) as connection:
+        connection.execute(
+            """
+            INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, failure, untaken,
+                                         connected_by, connected_at)
+            VALUES (7, %(org)s, 8, 'acme-inc', 'Organization', %(enabled)s, %(failure)s, %(untaken)s, %(owner)s, now())
+            """,
+            facts,
+        )
+        connection.execute(
+            """
+            INSERT INTO repos
+                (id, org, owner, name, url, network, created_at, forge, account, github_id, default_branch)
+            SELECT 'repo_n' || n, %(org)s, 'acme-inc', 'service-' || to_char(n, 'FM0000'), 'https://github.com/x.git',
+                   'proxy', now(), 'github', 7, n, 'main' FROM generate_series(1, %(count)s) AS n
+            """,
+            facts,
+        )
+
+
+async def test_of_thousands_of_repositories_a_page_shows_some_and_finds_any(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    person = await browser.sign_in("ada@example.com")
+    place(database, person.id)
+    account(database, "org_app", person.id, 3000)
+    html = (await browser.get("/app/repositories")).text
+    assert "3000 repositories" in html
+    assert "acme-inc/service-0050" in html
+    assert "acme-inc/service-0051" not in html
+    assert "/app/repositories?page=2" in html
+    html = (await browser.get("/app/repositories?page=2")).text
+    assert "acme-inc/service-0051" in html
+    html = (await browser.get("/app/repositories?q=SERVICE-27")).text.replace("&#34;", '"')
+    assert "acme-inc/service-2718" not in html.partition("service-2700")[0]
+    assert 'rift_watch {"repo": "acme-inc/service-2700", "ref": "main", "warm": 1}' in html
+    assert "page=2" in html
+    assert "has “nowhere” in its name" in (await browser.get("/app/repositories?q=nowhere")).text
+    for odd in ("q=%25_%5C", "page=99999", "page=x", "q=" + "a" * 5000):
+        assert (await browser.get(f"/app/repositories?{odd}")).status_code == 200
+
+
+async def test_accounts_are_shown_with_what_turns_them_on_and_what_is_wrong_with_them(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    person = await browser.sign_in("ada@example.com")
+    place(database, person.id)
+    why = "acme-inc/app: a repository of that name is here already"
+    account(database, "org_app", person.id, 1, enabled=False, failure="GitHub was asked too often", untaken=[why])
+    html = (await browser.get("/app/repositories")).text.replace("&#34;", '"')
+    for part in (
+        "acme-inc", "not enabled", "GitHub was asked too often", why,
+        'rift_github_enable {"org": "org_app", "account": "acme-inc"}',
+    ):  # fmt: skip
+        assert part in html, part
+    assert 'rift_watch {"repo": "acme-inc/service-0001"' not in html
+
+
+async def test_an_organization_without_repositories_is_told_how_to_begin(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    person = await browser.sign_in("ada@example.com")
+    html = (await browser.get("/app/repositories")).text.replace("&#34;", '"')
+    assert 'rift_github_connect {"org": "personal"}' in html
+    assert "rift repo add OWNER/NAME URL_OR_PATH" in html
+    assert person.email in html
+
+
+async def test_an_admin_opens_and_closes_where_boxes_push_and_a_member_does_not(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    person = await browser.sign_in("ada@example.com")
+    repo = place(database, person.id)
+    theirs = place(database, person.id, "theirs", "member")
+    assert "any branch but its default branch and watched refs" in (await browser.get("/app/repositories")).text
+    csrf = re.search(r'name="csrf" value="([^"]+)"', (await browser.get("/app/repositories")).text)
+    assert csrf is not None
+
+    async def push(id: str, which: str, allow: str) -> int:
+        form = {"csrf": csrf[1], "which": which, "allow": allow}
+        return (await browser.post(f"/app/repositories/{id}/push", form)).status_code
+
+    assert await push(repo, "default", "yes") == 303
+    assert "any branch but watched refs" in (await browser.get("/app/repositories?q=acme/app")).text
+    assert await push(repo, "default", "no") == 303
+    assert "any branch but its default branch and watched" in (await browser.get("/app/repositories")).text
+    assert await push(theirs, "watched", "yes") == 403
+    assert (await outcomes(browser.deps))[-1][2:] == ("web set push", "needs_admin")
+    assert await push("repo_nowhere", "watched", "yes") == 404
+    assert (await outcomes(browser.deps))[-1][2:] == ("web set push", "no_such_repository")
+
+
+async def test_a_build_is_shown_with_the_end_of_its_log_and_the_whole_of_it_is_a_file(
+    browser: Browser, database: FreshDatabase
+) -> None:
+    person = await browser.sign_in("ada@example.com")
+    repo = place(database, person.id)
+    watch(database, repo, "main")
+    said = b"first line\n" + b"building <b>hello</b>\n" * 20_000 + "größer\n".encode()
+    with psycopg.connect(database.owner) as connection:
+        connection.execute(
+            """
+            INSERT INTO environments (id, repo, commit, state, epoch, failure, wanted_at)
+            VALUES ('env_1', %(repo)s, %(commit)s, 'failed', 1, 'error: <script>no such attribute', now())
+            """,
+            {"repo": repo, "commit": HEAD},
+        )
+        for at in range(0, len(said), 100_000):
+            connection.execute(
+                "INSERT INTO environment_logs (environment, epoch, first, data) VALUES ('env_1', 1, %s, %s)",
+                (at, said[at : at + 100_000]),
+            )
+    page = f"/app/repositories/{repo}/builds/{HEAD}"
+    assert page in (await browser.get("/app/repositories")).text
+    html = (await browser.get(page)).text
+    assert "error: &lt;script&gt;no such attribute" in html
+    assert "building &lt;b&gt;hello&lt;/b&gt;" in html
+    assert "größer" in html
+    assert "first line" not in html
+    assert f"of {len(said)}" in html
+    whole = await browser.get(f"{page}/log")
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.content == said
+    assert "No environment of this commit" in (await browser.get(f"/app/repositories/{repo}/builds/nope")).text
+    other = await user(browser.deps, "bob@example.com")
+    hidden = place(database, other.id, "hidden")
+    for path in (f"/app/repositories/{hidden}/builds/{HEAD}", f"/app/repositories/{hidden}/builds/{HEAD}/log"):
+        assert (await browser.get(path)).status_code == 404

@@ -1,0 +1,100 @@
+"""Repositories that are covered: read once they are watched, and left alone while GitHub does not give them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.behaviour.coverage.covering import Covering
+from tests.unit.people.house import act
+
+from keel.refusal import Refusal
+from rift.drivers.forge.protocol import Access
+from rift.origins import actions as origins
+from rift.origins import jobs
+from rift.repos import actions as repos
+from rift.repos.model import Watched
+
+
+async def test_a_watched_repository_that_github_does_not_give_says_why_and_is_left_alone_for_a_while(
+    acme: Covering,
+) -> None:
+    (app,) = acme.covers("app")
+    await acme.cover()
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+    deps, github, clock = acme.hub.deps, acme.hub.github, acme.hub.clock
+    repo = (await acme.rows())[app.id]["id"]
+    clock.advance(3600)  # no token is kept that long
+    github.busy_until = clock.now() + timedelta(minutes=20)
+    synced = await origins.sync_repo(deps, repo)
+    assert synced is not None
+    assert "asked too often" in str(synced.failure)
+    assert "It is read again at " in str(synced.failure)
+
+    async def due() -> bool:
+        async with deps.db.tx() as tx:
+            await tx.run("DELETE FROM procrastinate_jobs")
+        await jobs.poll(deps)
+        return bool(await acme.jobs())
+
+    clock.advance(19 * 60)
+    assert not await due()
+    clock.advance(2 * 60)
+    assert await due()
+    acme.forge.broken[app.clone_url] = "Repository not found"
+    synced = await origins.sync_repo(deps, repo)
+    assert synced is not None
+    assert "Repository not found" in str(synced.failure)
+
+
+async def test_only_watched_repositories_are_polled_and_as_often_as_is_set(acme: Covering) -> None:
+    deps, clock = acme.hub.deps, acme.hub.clock
+    app, _ = acme.covers("app", "lib")
+    await acme.cover()
+    await jobs.poll(deps)
+    assert await acme.jobs() == []
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+    async with deps.db.tx() as tx:
+        await tx.run("DELETE FROM procrastinate_jobs")
+    clock.advance(deps.settings.github.poll_every - timedelta(seconds=5))
+    await jobs.poll(deps)
+    assert await acme.jobs() == []
+    clock.advance(5)
+    await jobs.poll(deps)
+    assert await acme.jobs() == [("origins.sync", {"repo": (await acme.rows())[app.id]["id"]})]
+
+
+async def test_a_large_repository_is_read_on_and_the_call_says_to_come_back(
+    acme: Covering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme.covers("app")
+    await acme.cover()
+    monkeypatch.setattr(origins, "LOOK_AHEAD_SECONDS", 0.2)
+    gate, fetch = asyncio.Event(), acme.forge.fetch
+
+    async def slow(url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
+        await gate.wait()
+        return await fetch(url, mirror, access)
+
+    monkeypatch.setattr(acme.forge, "fetch", slow)
+    refused = await acme.watch("acme-inc/app")
+    assert isinstance(refused, Refusal)
+    assert refused.code == "repository_being_read"
+    (job,) = await acme.jobs()
+    assert job[0] == "origins.sync"
+    gate.set()
+    await jobs.sync(acme.hub.deps, job[1]["repo"])
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+
+
+async def test_members_of_another_organization_see_nothing_of_it(acme: Covering) -> None:
+    acme.covers("app")
+    await acme.cover()
+    async with acme.hub.deps.db.tx() as tx:
+        found = await repos.find_repo(tx, acme.hub.grace, "acme-inc/app")
+    assert isinstance(found, Refusal)
+    assert found.code == "no_such_repository"
+    refused = await repos.list_org(acme.hub.deps, act(acme.hub.grace), "acme")
+    assert isinstance(refused, Refusal)
