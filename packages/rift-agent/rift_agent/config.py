@@ -65,7 +65,7 @@ class Config:
         self.allow: list[str] = take("allow", list, [])
         self.spool_limit: int = take("spool_limit", int, 256 << 20)
         self.spool_total: int = take("spool_total", int, 2 << 30)
-        self.mend: str = take("mend", str, "")
+        self.barred: str = take("barred", str, "")  # what is said of a host that is not on the list, if not of a box
         self.reach: list[str] = take("reach", list, [])
         self.pasta: str = take("pasta", str, "")
         self.nft: str = take("nft", str, "")

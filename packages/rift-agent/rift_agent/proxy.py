@@ -94,6 +94,11 @@ def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full
             pump(client, server, max(0, request.length - len(early)))
 
 
+def lately() -> list[str]:
+    """What was refused, or could not be reached: the last sentences, the newest last."""
+    return list(_lately)
+
+
 def _serve_and_leave(client: socket.socket, config: Config, note: Note, full: bool) -> None:
     def dial_directly(host: str, port: int) -> socket.socket:
         return dial_public(host, port, config.reach)
@@ -148,7 +153,9 @@ def _check(request: Request, config: Config) -> None:
             "bad_port",
         )
     if ANYWHERE not in config.allow and not listed(host, config.allow):
-        mend = config.mend or f"Ask an admin of its organization for: rift repo network {named} --allow {host}"
+        if config.barred:
+            raise Refusal("403 Forbidden", f"{host} {config.barred}", "not_listed")
+        mend = f"Ask an admin of its organization for: rift repo network {named} --allow {host}"
         if ":" in host or host.replace(".", "").isdigit():
             mend = "Only names are ever on it, so use the host's name"
         raise Refusal(
@@ -165,7 +172,7 @@ def _answer(client: socket.socket, refusal: Refusal) -> None:
 
 def _about(config: Config) -> str:
     """What the proxy says of itself: many a program tells of a refused https address no more than "403"."""
-    said = "".join(f"- {sentence}\n" for sentence in list(_lately)) or "- nothing\n"
+    said = "".join(f"- {sentence}\n" for sentence in lately()) or "- nothing\n"
     return (
         f"The proxy of a box of {config.named}: to listed hosts, on ports 80 and 443.\nIt refused lately, or could not "
         f"reach, the newest last:\n{said}"

@@ -2,8 +2,8 @@
 
 `warden` reads one line of JSON on standard input and does what it says; the end of standard input is the end of all
 that it started. Its answer is one line of JSON on standard output:
-`{"code": n, "out": "…", "refused": ["host:port", …], "over": "", "why": "…"}`; `over` is "log", "out" or "disk" where
-that grew too large and the command was ended for it, `why` what the kernel counts, or "".
+`{"code": n, "out": "…", "refused": ["…", …], "over": "", "why": "…"}`; `refused` are the proxy's sentences, `over` is
+"log", "out" or "disk" where that grew too large and the command was ended for it, `why` what the kernel counts, or "".
 
 The job: `{"join": […], "uid": n|null, "gid": n, "log": fd, "log_most": n, "out_most": n, "feed": fd|null,
 "options": […], "data": [{"target", "text"}], "words": […], "config": {…}}`. `config` is as in `agent.json`: its limits,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _NO_NEW_PRIVS = 38
 _CHUNK = 65536
 _LINE_MOST = 4 << 20
-REFUSED_MOST = 32  # hosts that are told
 
 # The first program in the jail: takes what only the jail's own user space can hold to, opens the proxy's door and hands
 # it out, and becomes the command.
@@ -66,7 +65,6 @@ class Watched:
         self._left: int = job["log_most"]
         self._out = bytearray()
         self._over = ""
-        self._refused: list[str] = []
         self._poll = select.poll()
         self._ready: dict[int, Callable[[], None]] = {}
         self._causes = Causes(config)
@@ -106,7 +104,7 @@ class Watched:
         return {
             "code": os.waitstatus_to_exitcode(status),
             "out": self._out.decode("utf-8", "replace"),
-            "refused": self._refused,
+            "refused": proxy.lately(),
             "over": self._over,
             "why": self._causes.of_box(),
         }
@@ -160,14 +158,9 @@ class Watched:
             numbers.frombytes(handed[0][: numbers.itemsize])
             self._door = numbers[0]
             os.set_blocking(self._door, False)
-            self._watch(self._door, lambda: proxy.accept(self._door, self._config, self._note))
+            self._watch(self._door, lambda: proxy.accept(self._door, self._config, _noted))
             self._line.send(b"!")
         self._line.close()
-
-    def _note(self, host: str, port: int, why: str) -> None:
-        told = f"{host}:{port}"
-        if host and told not in self._refused and len(self._refused) < REFUSED_MOST:
-            self._refused.append(told)
 
     def _take(self, fd: int) -> None:
         data = self._read(fd)
@@ -211,6 +204,10 @@ class Watched:
             pass
 
 
+def _noted(host: str, port: int, why: str) -> None:
+    """Nothing: the proxy itself keeps what it refused lately."""
+
+
 def _become(config: Config, words: list[str], fds: list[int], streams: tuple[int | None, int, int]) -> None:
     """In the forked child: joins the groups, takes the limits, and is bwrap from here on."""
     try:
@@ -224,7 +221,7 @@ def _become(config: Config, words: list[str], fds: list[int], streams: tuple[int
             os.set_inheritable(fd, True)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        os.execvp(words[0], words)
+        os.execv(words[0], ["bwrap", *words[1:]])  # where it stands is nothing that the jail needs to know
     except BaseException as error:
         os.write(2, f"{words[0]} cannot be started: {error}\n".encode())
     finally:

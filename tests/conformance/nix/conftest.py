@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -79,6 +80,7 @@ class LocalKit:
     def __init__(self, folder: Path) -> None:
         self.data = folder / "data"
         self.config = NixConfig(LocalConfig(self.data))
+        self.as_root = os.geteuid() == 0
         self.builder: Builder = LocalBuilder(self.config)
         self.repo = "r-1"
         self.origin = Origin(self.data / "mirrors" / self.repo)

@@ -161,7 +161,8 @@ def job(
             "network": "proxy",
             "named": place.path.name,
             "allow": list(config.allow),
-            "mend": "Whoever runs this Rift lists what builds may reach in Rift:Environments:Hosts",
+            "barred": "is none of the hosts that builds may reach: whoever runs this Rift lists more of them in "
+            "Rift:Environments:Hosts",
             "reach": list(config.boxes.reach),
             "upstream_proxy": config.boxes.upstream_proxy,
             "cgroups": [str(group) for group in made.jail],

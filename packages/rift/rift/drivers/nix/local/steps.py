@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keel.sizes import KIB, MIB
+from keel import sizes
+from keel.sizes import KIB
 from rift.drivers.boxes.local.groups import Made
 from rift.drivers.boxes.local.mounts import Host
 from rift.drivers.nix.local import expression, jail, told
@@ -38,9 +39,9 @@ done < /run/roots
 exec nix-store --gc --quiet
 """
 OVER = {
-    "log": "It said more than {log} MiB, and was ended for that",
-    "out": "Its answer is larger than {out} MiB",
-    "disk": "All that is built for this repository takes more than its limit, {disk} GiB (Rift:Environments:Disk)",
+    "log": "It said more than {log}, and was ended for that",
+    "out": "Its answer is larger than {out}",
+    "disk": "All that is built for this repository takes more than its limit, {disk} (Rift:Environments:Disk)",
 }
 
 
@@ -75,10 +76,11 @@ class Jailed:
 
     async def evaluate(self, system: str) -> Wanted:
         """What the flake asks for. Raises BuildError."""
-        asked = await self._run(self._nix("nix", "flake", "metadata", "--json", "--no-write-lock-file", FLAKE))
-        if asked.code:
-            raise BuildError(self.failure("The flake cannot be read", asked))
-        self._source = _source(asked.out)
+        # What Nix does anyway; so it is known what errors call the flake's own folder.
+        added = await self._run(self._nix("nix", "store", "add-path", "--name", "source", "/src"))
+        if added.code:
+            raise BuildError(self.failure("The source cannot be added to the store", added))
+        self._source = added.out.strip() if STORE_PATH.fullmatch(added.out.strip()) else ""
         outcome = await self._run(
             self._nix(
                 *("nix", "eval", "--json", "--no-write-lock-file", f"{FLAKE}#fixed-labs.rift"),
@@ -166,26 +168,13 @@ class Jailed:
             raise BuildError(f"The jail of the build cannot be made: {found['error']}.")
         why = []
         if over := found["over"]:
-            sizes = {
-                "log": self._config.log_most // MIB,
-                "out": OUT_MOST // MIB,
-                "disk": self._config.disk // (1024 * MIB),
+            limits = {
+                "log": sizes.told(self._config.log_most),
+                "out": sizes.told(OUT_MOST),
+                "disk": sizes.told(self._config.disk),
             }
-            why.append(OVER[over].format(**sizes))
+            why.append(OVER[over].format(**limits))
         if found["why"]:
             why.append(f"It ran {found['why']}")
-        if found["refused"]:
-            why.append(
-                f"It asked for {', '.join(found['refused'])}, which builds here may not reach. "
-                "Whoever runs this Rift lists what they may in Rift:Environments:Hosts"
-            )
+        why += [sentence.rstrip(".") for sentence in found["refused"]]
         return Outcome(found["code"] or (1 if over else 0), found["out"], tuple(why))
-
-
-def _source(metadata: str) -> str:
-    """Where the store has the flake's own source, or "" where that is not told."""
-    try:
-        path = json.loads(metadata)["path"]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return path if isinstance(path, str) and STORE_PATH.fullmatch(path) else ""

@@ -7,12 +7,13 @@ import re
 REASON_MOST = 256 * 1024
 """Characters of a failure's text: the end of what was said, which is where Nix says why."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[@-Z\\-_])")
 _OURS = re.compile(r"path:/src(?:\?[^\s'\"#]*)?")
 _NOISE = re.compile(
-    r"^warning: (you don't have Internet access; disabling some network-dependent features"
+    r"^(?:\(use '--show-trace' to show detailed location information\)|warning: "
+    r"(?:you don't have Internet access; disabling some network-dependent features"
     r"|you did not specify '--add-root'; the result might be removed by the garbage collector"
-    r"|not writing modified lock file of flake [^\n]*)\n",
+    r"|not writing modified lock file of flake [^\n]*))(?:\n|$)",
     re.MULTILINE,
 )
 
