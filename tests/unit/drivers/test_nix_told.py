@@ -47,9 +47,10 @@ def test_of_a_very_long_text_the_end_is_told_and_where_the_rest_is() -> None:
     assert text.endswith("\nthe reason")
 
 
-GOOD = {
+PACKAGE = {"drv": f"/nix/store/{HASH}-a.drv", "output": "bin", "path": f"/nix/store/{HASH}-a-bin"}
+GOOD: dict[str, object] = {
     "members": ["packages", "env", "setup"],
-    "packages": [{"drv": f"/nix/store/{HASH}-a.drv", "output": "bin", "path": f"/nix/store/{HASH}-a-bin"}],
+    "packages": [PACKAGE],
     "env": {"all": {"A": {"text": "1", "needs": []}}},
     "setup": {"text": "true", "needs": [{"drv": f"/nix/store/{HASH}-b.drv", "outputs": ["out"]}]},
 }
@@ -92,6 +93,6 @@ def test_texts_and_lists_have_a_most() -> None:
     long = GOOD | {"setup": {"text": "x" * 70_000, "needs": []}}
     with pytest.raises(BuildError, match=r"setup has 70,000 characters; 65,536 are the most\."):
         expression.wanted(json.dumps(long), "x86_64-linux")
-    many = GOOD | {"packages": GOOD["packages"] * 1001}  # type: ignore[operator]
+    many = GOOD | {"packages": [PACKAGE] * 1001}
     with pytest.raises(BuildError, match=r"packages has 1,001 derivations; 1,000 are the most\."):
         expression.wanted(json.dumps(many), "x86_64-linux")
