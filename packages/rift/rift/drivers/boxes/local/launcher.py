@@ -27,12 +27,9 @@ import sys
 
 TYPE_CHECKING = False  # spelled out, as loading `typing` takes longer than most of this
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from typing import Any
 
 NO_NEW_PRIVS = 38
-DONE = "checkout.done"
-NAME_LIMIT = 200
-LIST_LIMIT = 1024 * 1024  # characters that are read of a file in which a repository lists what it needs
 IN_THE_WAY = (errno.ENOTDIR, errno.ELOOP, errno.EACCES)
 
 
@@ -115,137 +112,17 @@ def prepare(job: dict[str, Any]) -> None:
         write(file["path"], file["text"], file["mode"])
 
 
-def git(plan: dict[str, Any], *words: str) -> str:
-    """Run git with nothing of the host's or of a person's configuration; return what it printed."""
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/nonexistent",
-        "LANG": "C.UTF-8",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(plan["mirror"], "objects"),
-    }
-    done = subprocess.run(
-        [plan["git"], "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", *words],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
-        raise Failed(f"the checkout could not be made: {said[-2000:]}")
-    return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def references(plan: dict[str, Any]) -> str:
-    """The text of a packed-refs file: the branch, its commit, and the mirror's heads and tags as of now."""
-    listed = git(
-        plan,
-        "--git-dir=" + plan["mirror"],  # named outright, as the mirror may belong to another user
-        "for-each-ref",
-        "--format=%(refname) %(objectname) %(*objectname)",
-        "refs/heads/",
-        "refs/tags/",
-    )
-    entries = {}
-    for line in listed.splitlines():
-        name, _, objects = line.partition(" ")
-        if name.startswith("refs/heads/"):
-            name = "refs/remotes/origin/" + name[len("refs/heads/") :]
-        entries[name] = objects.split()
-    for name in ("refs/heads/", "refs/remotes/origin/"):
-        entries[name + plan["ref"]] = [plan["commit"]]
-    lines = ["# pack-refs with: peeled fully-peeled sorted "]
-    for name in sorted(entries, key=os.fsencode):
-        lines.append(f"{entries[name][0]} {name}")
-        lines.extend("^" + peeled for peeled in entries[name][1:])
-    return "\n".join(lines) + "\n"
-
-
-def quoted(text: str) -> str:
-    """A value as git's configuration file writes it."""
-    if "\n" in text or "\0" in text:
-        raise Failed("a name or address holds a line break")
-    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
-
-
-def configuration(plan: dict[str, Any]) -> str:
-    """What the checkout's own configuration says besides what `git init` writes."""
-    branch = quoted(plan["ref"])
-    lines = [
-        '[remote "origin"]',
-        "\turl = " + quoted(plan["origin"]),
-        "\tfetch = +refs/heads/*:refs/remotes/origin/*",
-        f"[branch {branch}]",
-        "\tremote = origin",
-        "\tmerge = " + quoted("refs/heads/" + plan["ref"]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def checkout(plan: dict[str, Any]) -> list[str]:
-    """Make the checkout, borrowing the mirror's objects; return what it lacks.
+    """Make the checkout, by the program beside this one; return what it lacks."""
+    import importlib  # only here: most starts have none to make
 
-    A finished one is told by a file outside of the jail's reach and never touched again: its configuration is then
-    under the control of whoever works in the box. What an interrupted start left is made anew.
-    """
-    if os.path.exists(DONE):
-        with open(DONE, encoding="utf-8") as file:
-            known: list[str] = json.load(file)["lacks"]
-            return known
-    tree = plan["path"]
-    if os.path.lexists(tree):
-        import shutil  # only here: it is slow to load and seldom needed
-
-        shutil.rmtree(tree)
-    kind = "sha256" if len(plan["commit"]) == 64 else "sha1"
-    git(plan, "init", "--quiet", "--template=", "--object-format=" + kind, "--initial-branch=work", "--", tree)
-    folder = os.path.join(tree, ".git")
-    with open(os.path.join(folder, "config"), "a", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(configuration(plan))
-    with open(os.path.join(folder, "packed-refs"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(references(plan))
-    with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write("ref: refs/heads/{}\n".format(plan["ref"]))
-    git(plan, "-c", "checkout.workers=0", "-C", tree, "reset", "--quiet", "--hard", plan["commit"], "--")
-    os.makedirs(os.path.join(folder, "info"), exist_ok=True)
-    # Last, as only the jail has this path and git on the host would complain of it.
-    with open(os.path.join(folder, "objects", "info", "alternates"), "w", encoding="utf-8") as file:
-        file.write(plan["alternate"] + "\n")
-    lacks = missing(tree)
-    write(DONE, json.dumps({"commit": plan["commit"], "lacks": lacks}), 0o600)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # isolated, Python does not look there by itself
+    made = importlib.import_module("checkout")
+    try:
+        lacks: list[str] = made.checkout(plan, write)
+    except made.Failed as error:
+        raise Failed(str(error)) from None
     return lacks
-
-
-def missing(tree: str) -> list[str]:
-    """One sentence for each kind of content that a plain checkout does not bring."""
-    lacks = []
-    modules = os.path.join(tree, ".gitmodules")
-    if os.path.isfile(modules) and not os.path.islink(modules):
-        with open(modules, encoding="utf-8", errors="replace") as file:
-            paths = [line.partition("=")[2].strip() for line in listed(file) if line.strip().startswith("path")]
-        if paths:
-            lacks.append(f"Submodules are not checked out: {names(paths)}.")
-    attributes = os.path.join(tree, ".gitattributes")
-    if os.path.isfile(attributes) and not os.path.islink(attributes):
-        with open(attributes, encoding="utf-8", errors="replace") as file:
-            patterns = [line.split()[0] for line in listed(file) if "filter=lfs" in line.split()[1:]]
-        if patterns:
-            lacks.append(f"LFS files are pointers, not their content: {names(patterns)}.")
-    return lacks
-
-
-def listed(file: TextIO) -> list[str]:
-    """Its lines, as far as it is not too long."""
-    return file.read(LIST_LIMIT).splitlines()
-
-
-def names(found: list[str]) -> str:
-    """Some names that a repository gave, for a sentence: few, none long, and nothing in them but what can be shown."""
-    shown = ["".join(letter if letter.isprintable() else "?" for letter in name[:NAME_LIMIT]) for name in found[:20]]
-    return ", ".join(shown)
 
 
 def start(words: list[str]) -> int:

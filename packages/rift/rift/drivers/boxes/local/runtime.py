@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rift.drivers.boxes.local import cgroups, groups
+from rift.drivers.boxes.local import checkout as checkout_module
 from rift.drivers.boxes.local import launcher as launcher_module
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
@@ -152,6 +153,7 @@ def _install(lib: Path) -> Installed:
         fresh.chmod(0o644)
         fresh.replace(agent)
     _copy(Path(launcher_module.__file__), launcher, 0o644)
+    _copy(Path(checkout_module.__file__), lib / "checkout.py", 0o644)
     _copy(Path(find_uv_bin()), uv, 0o755)
     return Installed(agent, launcher, uv, _install_bwrap(lib))
 

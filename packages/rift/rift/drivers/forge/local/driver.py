@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from pathlib import Path
 
 from keel.ids import Ids, SystemIds
-from keel.secrecy import masked
 from keel.sizes import GIB
 from rift.drivers.boxes.protocol import outside_transactions
 from rift.drivers.data import Data
 from rift.drivers.forge import packets
 from rift.drivers.forge.local import receiving, serving
+from rift.drivers.forge.local.gathering import Gathering
 from rift.drivers.forge.local.git import Ran, git, run
+from rift.drivers.forge.local.mirrors import HEADS, MARK, Mirrors, Opening, check_url, whole
 from rift.drivers.forge.local.quarantine import Quarantine
 from rift.drivers.forge.local.reader import Reader
 from rift.drivers.forge.local.receiving import Receiving
 from rift.drivers.forge.local.sessions import Session, Sessions, Told
 from rift.drivers.forge.packets import Push
 from rift.drivers.forge.protocol import Access, ForgeError, Gathered, Part, Service
-from rift.drivers.locks import locked
 
-HEADS = "refs/heads/"
-TAGS = "refs/tags/"
 PINS = "refs/rift/boxes/"
-MARK = "rift-mirror"
 PUSH_LIMIT = 8 * GIB
 
-#: What a mirror's own configuration adds: nothing that a box may borrow is ever removed.
-CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
-
-#: Lock files of refs. Git waits a second for one of them, so one still there then belongs to nobody.
-LOCKS = ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock")
-
 _PIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-_HEAD = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -63,102 +52,28 @@ class LocalForge:
         ids: Ids | None = None,
     ) -> None:
         self._heads_seconds = heads_seconds
-        self._fetch_seconds = fetch_seconds
+        self._mirrors = Mirrors(heads_seconds, fetch_seconds)
+        self._gathering = Gathering(self._mirrors, data, heads_seconds, fetch_seconds)
         self._push_seconds = push_seconds
-        self._data = data
         self._reader = reader
         self._sessions = sessions or Sessions()
         self._quarantine = Quarantine(reader, push_limit, ids or SystemIds())
 
     @outside_transactions
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
-        return await self._heads(url, access)
-
-    async def _heads(self, url: str, access: Access | None) -> dict[str, str]:
-        return _branches(await self._ls_remote(url, access, "--heads"))
-
-    async def _ls_remote(self, url: str, access: Access | None, option: str, *refs: str) -> str:
-        check_url(url)
-        try:
-            return await git("ls-remote", option, "--", url, *refs, seconds=self._heads_seconds, url=url, access=access)
-        except ForgeError as error:
-            raise ForgeError(f"{masked(url)} cannot be read: {error.reason}") from error
+        return await self._mirrors.heads(url, Opening(access))
 
     @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         return {
             name.removeprefix(HEADS): commit
-            for name, commit in (await self._refresh(url, mirror, access)).items()
+            for name, commit in (await self._mirrors.bring(url, mirror, Opening(access))).items()
             if name.startswith(HEADS)
         }
 
-    async def _refresh(self, url: str, mirror: Path, access: Access | None) -> dict[str, str]:
-        """As `fetch`; returns branches and tags by their full names."""
-        check_url(url)
-        try:
-            return await self._fetch_all(url, mirror, access)
-        except OSError as error:
-            raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
-
-    async def _fetch_all(self, url: str, mirror: Path, access: Access | None) -> dict[str, str]:
-        await asyncio.to_thread(_make_parent, mirror.parent)
-        async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
-            if not await asyncio.to_thread(_whole, mirror):
-                await self._make(url, mirror, access)
-            await asyncio.to_thread(_sweep, mirror, "objects/pack/tmp_*")
-            try:
-                await self._fetch(url, mirror, lock, access)
-            except ForgeError as error:
-                if ".lock': File exists" not in error.reason:
-                    raise
-                await asyncio.to_thread(_sweep, mirror, *LOCKS)
-                await self._fetch(url, mirror, lock, access)
-            listed = await git(
-                f"--git-dir={mirror}",
-                "for-each-ref",
-                "--format=%(objectname)%09%(refname)",
-                HEADS,
-                TAGS,
-                seconds=self._heads_seconds,
-            )
-        pairs = (line.partition("\t") for line in listed.splitlines())
-        return {name: commit for commit, _, name in pairs}
-
-    async def _fetch(self, url: str, mirror: Path, lock: int, access: Access | None) -> None:
-        try:
-            await git(
-                f"--git-dir={mirror}",
-                "fetch",
-                "--quiet",
-                "--prune",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-recurse-submodules",
-                "--",
-                url,
-                f"+{HEADS}*:{HEADS}*",
-                f"+{TAGS}*:{TAGS}*",
-                seconds=self._fetch_seconds,
-                pass_fds=(lock,),  # git may outlive us; nobody may take its files for leftovers then
-                url=url,
-                access=access,
-            )
-        except ForgeError as error:
-            raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
-
-    async def _make(self, url: str, mirror: Path, access: Access | None) -> None:
-        """Make an empty mirror of the repository's object format; a half-made one is made anew."""
-        found = await self._ls_remote(url, access, "--symref", "HEAD", f"{HEADS}*")
-        kind = "sha256" if any(len(word) == 64 for line in found.splitlines() for word in line.split()[:1]) else "sha1"
-        await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
-        await git("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30)
-        if (head := _HEAD.search(found)) is not None and packets.plain_ref(head[1]):
-            await git(f"--git-dir={mirror}", "symbolic-ref", "HEAD", head[1], seconds=30)
-        await asyncio.to_thread(_finish, mirror)
-
     @outside_transactions
     async def has(self, mirror: Path) -> bool:
-        return await asyncio.to_thread(_whole, mirror)
+        return await asyncio.to_thread(whole, mirror)
 
     @outside_transactions
     async def pin(self, mirror: Path, box: str, commit: str) -> None:
@@ -184,8 +99,10 @@ class LocalForge:
     async def gather(self, url: str, mirror: Path, commit: str, access: Access | None = None) -> Gathered:
         if not _COMMIT.fullmatch(commit):
             raise ForgeError(f"{commit!r} is not the full name of a commit")
-        await git(f"--git-dir={mirror}", "cat-file", "-e", f"{commit}^{{commit}}", seconds=self._heads_seconds)
-        return Gathered()
+        try:
+            return await self._gathering.gather(url, mirror, commit, access)
+        except OSError as error:
+            raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
 
     @outside_transactions
     async def open(
@@ -203,8 +120,8 @@ class LocalForge:
     async def _begin(
         self, mirror: Path, url: str, service: Service, part: Part, version: int, access: Access | None
     ) -> Session:
-        if part == "refs" or not await asyncio.to_thread(_whole, mirror):
-            refs = await self._refresh(url, mirror, access)
+        if part == "refs" or not await asyncio.to_thread(whole, mirror):
+            refs = await self._mirrors.bring(url, mirror, Opening(access))
             if part == "refs" and service == "receive-pack":
                 return Told(await self._advertised(mirror, refs))
         if self._reader is not None:
@@ -242,47 +159,7 @@ class LocalForge:
         await self._sessions.close(session)
 
 
-def check_url(url: str) -> None:
-    """Raise ForgeError for what git would take for something else than an address."""
-    if not url or url.startswith("-") or any(ord(character) < 32 for character in url):
-        raise ForgeError(f"{masked(url)!r} is not the address of a repository")
-
-
 def _pin(box: str) -> str:
     if not _PIN_NAME.fullmatch(box) or ".." in box or box.endswith((".", ".lock")):
         raise ForgeError(f"{box!r} is not the id of a box")
     return PINS + box
-
-
-def _branches(listed: str) -> dict[str, str]:
-    """Heads from lines of a commit, a tab and a full ref name."""
-    pairs = (line.partition("\t") for line in listed.splitlines())
-    return {name.removeprefix(HEADS): commit for commit, _, name in pairs if name.startswith(HEADS)}
-
-
-def _make_parent(folder: Path) -> None:
-    """Boxes' users pass through it to the mirror they borrow from, whatever this process's umask is."""
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o711)
-
-
-def _finish(mirror: Path) -> None:
-    with (mirror / "config").open("a") as file:
-        file.write(CONFIGURATION)
-    (mirror / MARK).touch()
-
-
-def _whole(mirror: Path) -> bool:
-    """Whether a mirror was made to its end, and has objects if it has refs."""
-    if not (mirror / MARK).exists() or not (mirror / "objects").is_dir():
-        return False
-    objects = any(mirror.glob("objects/pack/*.pack")) or any(mirror.glob("objects/[0-9a-f][0-9a-f]/*"))
-    return objects or not ((mirror / "packed-refs").exists() or any(mirror.glob("refs/heads/*")))
-
-
-def _sweep(mirror: Path, *patterns: str) -> None:
-    """Remove what a git that was killed left behind. The caller holds the mirror's lock, so no other fetch runs."""
-    for pattern in patterns:
-        for left in mirror.glob(pattern):
-            left.unlink(missing_ok=True)

@@ -54,14 +54,21 @@ class Ran:
 
 
 async def git(
-    *words: str, seconds: float, pass_fds: tuple[int, ...] = (), url: str = "", access: Access | None = None
+    *words: str,
+    seconds: float,
+    pass_fds: tuple[int, ...] = (),
+    url: str = "",
+    access: Access | None = None,
+    more: Mapping[str, str] | None = None,
+    given: bytes | None = None,
 ) -> str:
     """Run git and return what it printed. Raises ForgeError when it fails or takes longer than `seconds`.
 
     The configuration of the user who runs the control plane counts, as that is where access to private
-    repositories is set up (credential helpers, keys, proxies). `access` is what opens `url`.
+    repositories is set up (credential helpers, keys, proxies). `access` is what opens `url`, `more` are further
+    variables, `given` is its standard input.
     """
-    ran = await run(*words, seconds=seconds, pass_fds=pass_fds, url=url, access=access)
+    ran = await run(*words, seconds=seconds, pass_fds=pass_fds, url=url, access=access, more=more, given=given)
     if ran.code != 0:
         raise ForgeError(shown(ran.err) or f"git ended with code {ran.code}")
     return ran.text
@@ -76,7 +83,7 @@ async def run(
     more: Mapping[str, str] | None = None,
     given: bytes | None = None,
 ) -> Ran:
-    """As `git`, whatever its exit code; `more` are further variables, `given` is its standard input."""
+    """As `git`, whatever its exit code."""
     if shutil.which("git") is None:
         raise ForgeError(NO_GIT)
     with lent(url, access) as lending:
