@@ -173,7 +173,8 @@ def watch_children(folder: str) -> None:
     source = Path(points.__file__).read_text()
     glue = "\nwatch_launcher(os.path.join(os.path.dirname(__file__), '../points'), 'launcher/')\n"
     text = Path(launcher.__file__).read_text()
-    run = f"exec(compile({text!r}, 'launcher/launcher.py', 'exec'), {{'__name__': '__main__'}})\n"
+    names = "{'__name__': '__main__', '__file__': __file__}"
+    run = f"exec(compile({text!r}, 'launcher/launcher.py', 'exec'), {names})\n"
     written = Path(folder, "launcher.py")
     written.write_text(source + glue + run)
     points.put(runtime, "launcher_module", SimpleNamespace(__file__=str(written)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rift.drivers.boxes.local import launcher, mounts, places
+from rift.drivers.boxes.local import checkout, launcher, mounts, places
 from rift.drivers.boxes.local.cgroups import Plan
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.driver import host_name
@@ -173,7 +173,7 @@ def test_a_container_with_too_few_users_is_told_which_to_take(tmp_path: Path) ->
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\0", exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_git_reads_back_what_is_written_into_a_checkout_s_configuration(text: str) -> None:
-    written = launcher.configuration({"origin": text, "ref": "main"})
+    written = "\n".join(checkout.configuration(text, "main"))
     read = subprocess.run(
         ["git", "config", "--file", "-", "--get", "remote.origin.url"],
         input=written.encode(),
@@ -185,8 +185,8 @@ def test_git_reads_back_what_is_written_into_a_checkout_s_configuration(text: st
 
 @pytest.mark.parametrize("text", ["a\nb", "a\0b"])
 def test_an_address_with_a_line_break_is_refused(text: str) -> None:
-    with pytest.raises(launcher.Failed):
-        launcher.configuration({"origin": text, "ref": "main"})
+    with pytest.raises(checkout.Failed):
+        checkout.configuration(text, "main")
 
 
 def test_a_file_is_replaced_and_a_link_in_its_place_not_followed(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ The launcher loads it where a checkout is to be made. Standard library only and 
 the jail, so it follows no link that a repository brought, and its git knows no configuration but what is given here.
 
 Plan: `{"git", "path", "ref", "commit", "origin", "mirror", "alternate", "modules_at", "modules_shown", "lfs_at",
-"lfs_shown", "git_lfs": "…"|null, "gathered": {…}|null}`. Each `…_at` is a folder of the host, each `…_shown` the same one
-in the jail; `gathered` is what the forge wrote of the commit (drivers/forge/local/gathering.py).
+"lfs_shown", "git_lfs": "…"|null, "gathered": {…}|null}`. Each `…_at` is a folder of the host, each `…_shown` the
+same one in the jail; `gathered` is what the forge wrote of the commit (drivers/forge/local/gathering.py).
 """
 
 # Pathlib takes longer to load than all of this takes to run.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH110, PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH123, PTH211
+# ruff: noqa: PTH100, PTH103, PTH108, PTH110, PTH112, PTH113, PTH114, PTH118, PTH120, PTH123, PTH211
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 def git(plan: dict[str, Any], objects: str, *words: str) -> str:
-    """Run git with nothing of the host's or of a person's configuration; return what it printed. It borrows `objects`."""
+    """Run git, borrowing `objects`, without the host's or a person's configuration; return what it printed."""
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": "/nonexistent",
@@ -179,8 +179,8 @@ def fill(
     replace(os.path.join(folder, "HEAD"), f"{commit}\n" if branch is None else f"ref: refs/heads/{branch}\n")
     stored = contents(plan, folder, oids)
     objects = os.path.join(mirror, "objects")
-    git(plan, objects, "-C", tree, "--git-dir=" + os.path.abspath(folder), "--work-tree=.", "reset", "--quiet", "--hard",
-        commit, "--")  # fmt: skip
+    place = ("-C", tree, "--git-dir=" + os.path.abspath(folder), "--work-tree=.")
+    git(plan, objects, *place, "reset", "--quiet", "--hard", commit, "--")
     os.makedirs(os.path.join(folder, "info"), exist_ok=True)
     for oid in stored:  # to where the jail has it
         link = content(folder, oid)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from keel.sizes import MIB
-from rift.drivers.boxes.local import control, groups, limits, mounts, places, processes, remains
+from rift.drivers.boxes.local import checkouts, control, groups, limits, mounts, places, processes, remains
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.jobs import run_job
 from rift.drivers.boxes.local.mounts import Host
@@ -259,6 +259,8 @@ def _job(
     hostname = host_name(spec.name)
     shown = mounts.shown_etc()
     own = mounts.etc_files(hostname, spec.network, spec.repository, spec.origin)
+    if checkouts.git_lfs() is not None:
+        own["gitconfig"] += checkouts.LFS_CONFIG
     folders = ["home", "home/.local/bin", "tmp", "etc", "spool", "var/tmp", "var/cache", "var/lib", "var/log", "layers"]
     files = [{"path": f"etc/{name}", "text": text, "mode": 0o644} for name, text in own.items()]
     for name in shown:  # the places they are mounted on, as /etc itself is read-only
@@ -312,15 +314,7 @@ def _job(
         "folders": folders,
         "files": files,
         "links": [{"path": "etc/mtab", "target": "/proc/self/mounts"}, {"path": "var/run", "target": "/run"}],
-        "checkout": {
-            "git": host.git,
-            "path": f"home/{repository}",
-            "ref": spec.ref,
-            "commit": spec.commit,
-            "mirror": str(spec.mirror),
-            "origin": spec.origin,
-            "alternate": mounts.OBJECTS,
-        },
+        "checkout": checkouts.plan(spec, host.git),
         "agent": words(host.python, str(agent), "run", str(box.settings)),
     }
 

@@ -12,7 +12,7 @@ Answer: `{"pid": n|null, "lacks": ["…"], "run": {"code": n, "text": "…"}}` o
 """
 
 # Pathlib takes longer to load than all of this takes to run.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH110, PTH113, PTH114, PTH118, PTH123, PTH211
+# ruff: noqa: PTH100, PTH105, PTH108, PTH109, PTH120, PTH123, PTH211
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keel.sizes import MIB
+from rift.drivers.boxes.local import checkouts
 from rift.drivers.boxes.local.config import LocalConfig
 from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.local.rewriting import git_config
@@ -18,7 +19,6 @@ from rift_agent.network import RESOLVER
 HOME = "/home/dev"
 OURS = "/run/rift"
 TMP = "/tmp"  # noqa: S108 -- the jail's own
-OBJECTS = f"{OURS}/objects"
 PYTHON = f"{OURS}/python"
 CERTIFICATES = f"{OURS}/certificates.pem"
 PROXY = "http://127.0.0.1:3128"
@@ -114,7 +114,7 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
         {"kind": "tmpfs", "target": OURS, "size": str(RUN_LEAST)},
         _ro(host.uv, f"{OURS}/bin/uv"),
         *(_ro(host.verb, f"{OURS}/bin/{name}") for name in ("verbs", *VERBS)),
-        _ro(spec.mirror / "objects", OBJECTS),
+        *(_ro(folder, target) for folder, target in checkouts.shown(spec.mirror)),
     ]
     if host.python_shown is not None:
         plan.append(_ro(host.python_shown, PYTHON))

@@ -125,8 +125,8 @@ class Gathering:
         mirror = work.mirror / MODULES / folder
         opening = await self._opening(source, work.access)
         await self._bring(source.url, mirror, opening, link.object)
-        module: dict[str, Any] = {"name": entry.name, "path": entry.path, "url": source.url, "commit": link.object, "folder": folder,
-                  "within": within, "lfs": []}  # fmt: skip
+        module: dict[str, Any] = {"name": entry.name, "path": entry.path, "url": source.url, "lfs": []}
+        module |= {"commit": link.object, "folder": folder, "within": within}
         work.modules.append(module)
         number = len(work.modules) - 1
         inner = f"{above}{entry.path}/"
@@ -166,7 +166,12 @@ class Gathering:
         if not addresses or not all(is_public(ipaddress.ip_address(one)) for one in addresses):
             raise BadModule(f"{source.host} is no host of the open internet, nor the repository's own")
         pinned = f"{source.host}:{source.port}:{','.join(addresses)}"
-        words = ("credential.helper=", "http.followRedirects=false", "http.cookieFile=", "http.curloptResolve=" + pinned)
+        words = (
+            "credential.helper=",
+            "http.followRedirects=false",
+            "http.cookieFile=",
+            "http.curloptResolve=" + pinned,
+        )
         more = await asyncio.to_thread(_without_netrc)
         return Opening(None, tuple(word for one in words for word in ("-c", one)), more)
 
