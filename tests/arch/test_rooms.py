@@ -36,7 +36,7 @@ PURE = {
 }  # fmt: skip
 PURE_OURS = (
     "keel.refusal", "keel.ids", "keel.secrecy", "keel.sizes", "keel.durations", "rift.names", "rift.times",
-    "rift.secrecy", "rift.drivers.forge.packets",
+    "rift.secrecy", "rift.drivers.forge.packets", "rift.drivers.github.protocol",
     "rift.*.model", "rift.*.refusals", "rift.*.decide",
     "onbe.names", "onbe.catalogue", "onbe.keyset", "onbe.*.model", "onbe.*.refusals", "onbe.*.decide",
 )  # fmt: skip

@@ -7,10 +7,11 @@ through these routes, git's requests are read strictly before they go on.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import structlog
@@ -28,10 +29,12 @@ from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
 from rift.drivers.forge.packets import BadRequest
 from rift.drivers.forge.protocol import ForgeError
+from rift.pulls import actions as pulls
 from rift.verbs import actions
 from rift.verbs.actions import Over
 from rift.verbs.decide import Inflated
 from rift.verbs.model import Answer, Asked, Speaker
+from rift.wire.agent.telling import data_of, exit_of, text_of
 from rift.wire.refusals import refusal_text
 
 MOST = 24
@@ -41,6 +44,7 @@ FETCH_BYTES = 64 * MIB
 PUSH_BYTES = 16 * GIB
 IDLE_SECONDS = 600.0
 """A body may stand still for so long: git counts and packs in the middle of one."""
+VERB_BYTES = 1 * MIB
 DRAIN_SECONDS = 60.0
 _VERSION = re.compile(r"(?:^|:)version=([12])(?:$|:)")
 Context = AbstractAsyncContextManager[Answer | Refusal | Over]
@@ -60,9 +64,20 @@ def routes(deps: Deps) -> list[Route]:
     def git(request: Request, speaker: Speaker) -> Context:
         return actions.git(deps, speaker, _asked(request))
 
+    @asynccontextmanager
+    async def verb(request: Request, speaker: Speaker) -> AsyncIterator[Answer | Refusal | Over]:
+        found = await pulls.verb(deps, speaker, request.path_params["verb"], await _given(request))
+        if isinstance(found, Refusal | Over):
+            yield found
+            return
+        told = {"exit": exit_of(found), "text": text_of(found), "data": data_of(found)}
+        body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        yield Answer(200, "application/json", _once(body), len(body))
+
     return [
         Route(f"{repository}/info/refs", _door(git), methods=["GET"]),
         Route(f"{repository}/git-{{service}}", _door(git), methods=["POST"]),
+        Route(f"{door}/verbs/{{verb}}", _door(verb), methods=["POST"]),
     ]
 
 
@@ -163,6 +178,21 @@ def _asked(request: Request) -> Asked:
         body_of(request, FETCH_BYTES if reads else PUSH_BYTES),
         refusal_text,
     )
+
+
+async def _given(request: Request) -> dict[str, Any]:
+    """What a verb is asked with."""
+    try:
+        given = json.loads(b"".join([part async for part in body_of(request, VERB_BYTES)]))
+    except (ValueError, RecursionError) as error:
+        raise Malformed("its body is no JSON") from error
+    if not isinstance(given, dict):
+        raise Malformed("its body is an object")
+    return given
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def body_of(request: Request, most: int) -> AsyncIterator[bytes]:
