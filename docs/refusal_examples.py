@@ -26,6 +26,7 @@ from rift.origins import refusals as origins
 from rift.passkeys import refusals as passkeys
 from rift.people import refusals as people
 from rift.people.model import Membership
+from rift.pulls import refusals as pulls
 from rift.records import refusals as records
 from rift.registration import refusals as registration
 from rift.repos import refusals as repos
@@ -131,13 +132,21 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "verb_not_member": lambda: verbs.not_member("acme/app"),
     "verb_vm_not_running": lambda: verbs.not_running(STANDING),
     "verb_uncovered": lambda: verbs.uncovered(REPO, "personal"),
-    "verb_not_connected": verbs.not_connected,
     "verb_other_repository": lambda: verbs.other_repository("acme/app", "acme/app-two"),
     "push_refused": lambda: verbs.push(
         "acme/app", {"refs/heads/main": "main is the default branch, and boxes of acme/app may not push to it"}
     ),
     "verb_malformed": lambda: verbs.malformed("push", "after its refs comes something else than a pack"),
     "verb_origin_failed": lambda: verbs.origin_failed("acme/app", "/srv/git/app cannot be read"),
+    "verb_none_here": lambda: pulls.none_here("acme/app", "pr-open"),
+    "verb_unknown": lambda: pulls.unknown("pr-merge"),
+    "verb_argument": lambda: pulls.argument("pr-open", "title is missing"),
+    "verb_denied": lambda: pulls.denied("octocat", "acme/app", "Resource not accessible by integration"),
+    "verb_missing": lambda: pulls.missing("octocat", "acme/app", "#4711"),
+    "verb_refused": lambda: pulls.refused("No commits between main and fix"),
+    "verb_github_away": lambda: pulls.away("it did not answer"),
+    "verb_github_busy": lambda: pulls.busy("octocat", 60),
+    "verb_no_pull": lambda: pulls.no_pull("fix"),
     "bad_arguments": _bad_arguments,
     "unknown_tool": lambda: wire.unknown_tool(Stop(), hint="did you mean rift_vm_ls?"),
     "no_answer": lambda: wire.no_answer(Retry(5), tool="rift_repos", seconds=53, request="r-0c1d2e3f4a5b"),
@@ -258,7 +267,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "boxes": ("vm_unknown", "host_full"),
     "commands": ("nul_byte", "offset_past_end"),
     "repositories": ("no_such_repository", "no_such_org"),
-    "verbs": ("verb_task_closed", "verb_origin_failed"),
+    "verbs": ("verb_task_closed", "verb_no_pull"),
     "any": ("bad_arguments", "internal_error"),
     "accounts": ("disabled", "no_such_page"),
     "github": ("no_github_app", "github_account_removed"),

@@ -19,6 +19,9 @@ REGISTRATION = "tests/behaviour/github/test_registration.py"
 SIGN_ON = "tests/wire/web/test_single_sign_on.py"
 AT_DOOR = "tests/behaviour/machines/test_door.py"
 WHO_MAY = "test_who_may_is_looked_at_at_each_request"
+VERBS = "tests/behaviour/machines/test_verbs.py"
+WRONG = "test_what_a_verb_is_asked_wrongly_is_told_and_goes_nowhere"
+TROUBLE = "test_githubs_own_words_come_through_with_what_to_do"
 ELSEWHERE = {
     "internal_error": (
         "tests/wire/mcp/test_server.py",
@@ -141,11 +144,19 @@ ELSEWHERE = {
     "verb_not_member": (AT_DOOR, WHO_MAY),
     "verb_vm_not_running": (AT_DOOR, WHO_MAY),
     "verb_uncovered": (AT_DOOR, WHO_MAY),
-    "verb_not_connected": (AT_DOOR, "test_github_is_asked_as_the_person_or_not_at_all"),
     "verb_other_repository": (AT_DOOR, "test_the_door_opens_no_other_repository"),
     "push_refused": (AT_DOOR, "test_a_push_outside_the_rules_is_refused_as_a_whole_and_says_what_may_be_done"),
     "verb_malformed": (AT_DOOR, "test_a_body_that_is_no_push_goes_nowhere"),
     "verb_origin_failed": (AT_DOOR, "test_an_origin_that_cannot_be_read_is_told_with_its_reason"),
+    "verb_none_here": (VERBS, "test_a_plain_git_origin_has_none_of_it"),
+    "verb_unknown": (VERBS, WRONG),
+    "verb_argument": (VERBS, WRONG),
+    "verb_denied": (VERBS, TROUBLE),
+    "verb_missing": (VERBS, TROUBLE),
+    "verb_refused": (VERBS, TROUBLE),
+    "verb_github_away": (VERBS, TROUBLE),
+    "verb_github_busy": (VERBS, TROUBLE),
+    "verb_no_pull": (VERBS, "test_a_branch_without_a_pull_request_says_how_to_open_one"),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }
 """Codes that a running server alone produces, and the test that shows each."""

@@ -3,85 +3,18 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import pytest
 from starlette.applications import Starlette
 from tests.behaviour.machines.harness import HEAD, URL, Place
+from tests.behaviour.machines.jails import NEW, NONE, PACK, Jail, command_list, recorded, told
 
-from rift.agents.model import Agent
-from rift.boxes.model import Box
-from rift.drivers.forge.packets import FLUSH, Packets, packet
+from rift.drivers.forge.packets import FLUSH, packet
 from rift.tasks import actions as tasks
 from rift.wire.agent import door as door_module
 from rift.wire.agent.door import MOST, routes
-
-NEW, NONE = "b" * 40, "0" * 40
-REFS = "/git/acme/app.git/info/refs?service=git-{}-pack"
-PACK = b"PACK\0\0\0\2\0\0\0\0"
-
-
-@dataclass
-class Jail:
-    """What git in the jail of one box asks for."""
-
-    http: httpx2.AsyncClient
-    agent: Agent
-    box: Box
-    handle: str
-
-    async def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, **other: Any
-    ) -> httpx2.Response:
-        agent = other.get("agent", self.agent)
-        token = {"Authorization": f"Bearer {other.get('token', agent.token)}"}
-        where = f"/agent/v1/{agent.box}/{other.get('incarnation', agent.incarnation)}/door{path}"
-        return await self.http.request(method, where, content=body, headers={**token, **(headers or {})})
-
-    async def refs(self, service: str = "upload", **other: Any) -> httpx2.Response:
-        return await self.ask("GET", REFS.format(service), **other)
-
-    async def push(
-        self, *updates: str, pack: bytes = PACK, repo: str = "acme/app.git", **other: Any
-    ) -> httpx2.Response:
-        return await self.raw(command_list(*updates) + pack, repo=repo, **other)
-
-    async def raw(
-        self, body: bytes, service: str = "receive", repo: str = "acme/app.git", **other: Any
-    ) -> httpx2.Response:
-        kind = {"Content-Type": f"application/x-git-{service}-pack-request"} | other.pop("headers", {})
-        return await self.ask("POST", f"/git/{repo}/git-{service}-pack", body, kind, **other)
-
-
-def command_list(*updates: str, able: str = "report-status side-band-64k") -> bytes:
-    """Each update is `OLD NEW REF`."""
-    lines = [one.encode() + (f"\0 {able}".encode() if number == 0 else b"") for number, one in enumerate(updates)]
-    return b"".join(map(packet, lines)) + FLUSH
-
-
-def told(answer: bytes) -> tuple[str, list[str]]:
-    """What git shows of a push's answer: the remote's words, and the line of each ref."""
-    bands, _ = Packets().take(answer)
-    said = b"".join(one[1:] for one in bands if one[:1] == b"\2").decode()
-    lines, _ = Packets().take(b"".join(one[1:] for one in bands if one[:1] == b"\1"))
-    return said, [line.decode().rstrip("\n") for line in lines]
-
-
-@pytest.fixture
-async def jail(rift: Place) -> AsyncIterator[Jail]:
-    lease = await rift.open_task()
-    box = await rift.running_box(lease.handle)
-    transport = httpx2.ASGITransport(Starlette(routes=routes(rift.deps)))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://door") as http:
-        yield Jail(http, rift.agent(box.id), box, lease.handle)
-
-
-async def recorded(rift: Place) -> list[tuple[str, str]]:
-    rows = await rift.rows("SELECT action, outcome FROM ledger WHERE via = 'box' ORDER BY seq")
-    return [(row["action"], row["outcome"]) for row in rows]
 
 
 async def test_a_fetch_and_a_push_go_to_the_origin_and_each_is_one_record(rift: Place, jail: Jail) -> None:
@@ -227,19 +160,6 @@ async def test_who_may_is_looked_at_at_each_request(
     assert packet(b"ERR ")[4:] in (await jail.raw(FLUSH, service="upload")).content
     assert rift.forge.repositories[URL] == {"main": HEAD}
     assert [outcome for _, outcome in await recorded(rift)] == ["ok", code, code, code]
-
-
-async def test_github_is_asked_as_the_person_or_not_at_all(rift: Place, jail: Jail) -> None:
-    async with rift.deps.db.tx() as tx:
-        await tx.run(
-            "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled,"
-            " connected_by, connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos",
-            {"ada": rift.ada.user},
-        )  # fmt: skip
-        await tx.run("UPDATE repos SET forge = 'github', account = 7, github_id = 1")
-    said = await jail.refs()
-    assert said.status_code == 403
-    assert "no GitHub account connected" in said.text
 
 
 async def test_a_box_that_nobody_claimed_asks_for_nothing(rift: Place) -> None:

@@ -13,6 +13,8 @@ from rift.drivers.github.protocol import (
     GitHubMissing,
     GitHubRefused,
 )
+from rift.logins import actions as logins
+from rift.logins.model import Person
 from rift.names import VERBS
 from rift.pulls import refusals
 from rift.pulls.decide import BODY_MOST, TITLE_MOST, Wrong, branch_of, commit_of, number_of, text_of
@@ -20,7 +22,7 @@ from rift.pulls.model import Checked, Found, Opened, Read, Said, Status
 from rift.verbs import actions as verbs
 from rift.verbs.actions import Over
 from rift.verbs.decide import plain
-from rift.verbs.model import Admitted, Person, Speaker
+from rift.verbs.model import Admitted, Speaker
 
 LOGS_MOST = 3
 """Of how many failed checks the log is read."""
@@ -49,7 +51,7 @@ async def _done(deps: Deps, who: Admitted, name: str, given: Given, told: dict[s
         return refusals.unknown(name)
     if who.repo.forge != "github":
         return refusals.none_here(who.repo.full, name)
-    person = await verbs.person_of(deps, who.owner)
+    person = await logins.person_token(deps, who.owner)
     if isinstance(person, Refusal):
         return person
     what = name

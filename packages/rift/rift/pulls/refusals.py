@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keel.refusal import Ask, Refusal, Retry, Stop, kind
+from keel.refusal import Ask, Call, Refusal, Retry, Stop, kind
 from rift.verbs.refusals import ADMIN
 
 _NONE = kind(
@@ -37,7 +37,8 @@ def argument(verb: str, problem: str) -> Refusal:
 
 def denied(login: str, repository: str, reason: str) -> Refusal:
     """The person may not, or the App may not for them."""
-    return _DENIED(Ask(ADMIN, f"the right for {login} at GitHub"), login=login, repository=repository, reason=reason)
+    ask = Ask(ADMIN, f"the right for {login} at GitHub")
+    return _DENIED(Call("rift_github_login"), ask, login=login, repository=repository, reason=reason)
 
 
 def missing(login: str, repository: str, what: str) -> Refusal:

@@ -18,6 +18,8 @@ from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
 from rift.drivers.forge.packets import BadRequest, Packets, Push
 from rift.drivers.forge.protocol import FEED_BYTES, ForgeError, Part
+from rift.github import actions as github
+from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.repos import actions as repos
@@ -36,7 +38,7 @@ from rift.verbs.decide import (
     read_push,
     refused_push,
 )
-from rift.verbs.model import Admitted, Answer, Asked, Person, Rules, Speaker
+from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker
 
 log = structlog.get_logger()
 
@@ -240,7 +242,7 @@ async def _github(
     deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]
 ) -> AsyncIterator[Answer | Refusal]:
     """One request of git's to GitHub, as the person."""
-    person = await person_of(deps, who.owner)
+    person = await logins.person_token(deps, who.owner)
     if isinstance(person, Refusal):
         yield person
         return
@@ -317,14 +319,12 @@ async def _section(packets: Packets, body: AsyncIterator[bytes], most: int) -> l
         found, ended = packets.take(part)
 
 
-async def person_of(deps: Deps, user: str) -> Person | Refusal:
-    """As whom GitHub is asked."""
-    return refusals.not_connected()
-
-
 async def _covered(tx: Tx, repo: Repo) -> bool:
     """Whether the forge still lets Rift in."""
-    return repo.uncovered_at is None
+    if repo.account is None:
+        return repo.uncovered_at is None
+    account = await github.account(tx, repo.account)
+    return repo.uncovered_at is None and account is not None and account.usable
 
 
 async def beginning(parts: AsyncIterator[bytes], most: int) -> bytes:

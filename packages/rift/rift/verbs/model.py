@@ -54,14 +54,6 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """As whom GitHub is asked."""
-
-    login: str
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """Where a repository's boxes may not push."""
 

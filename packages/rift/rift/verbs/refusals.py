@@ -27,9 +27,6 @@ _UNCOVERED = kind(
     "{repository} is out of Rift's reach at GitHub: the account is not enabled, is suspended, or no longer covers it. "
     "rift_repos shows how it stands.",
 )
-_NOT_CONNECTED = kind(
-    "verb_not_connected", "Whoever owns this VM's task has no GitHub account connected, and GitHub is asked as them."
-)
 _OTHER = kind(
     "verb_other_repository",
     "This VM is one of {repository}, and its door opens no other repository. For {asked}, claim a VM of it.",
@@ -61,12 +58,7 @@ def not_running(standing: Standing) -> Refusal:
 
 def uncovered(repo: Repo, org: str) -> Refusal:
     """GitHub's account or the App's coverage stands in the way."""
-    return _UNCOVERED(Call("rift_repos", {"org": org}), Ask(ADMIN, "the account enabled"), repository=repo.full)
-
-
-def not_connected() -> Refusal:
-    """GitHub is asked as the person, or not at all."""
-    return _NOT_CONNECTED(Ask("the user", "their GitHub account connected"))
+    return _UNCOVERED(Call("rift_repos", {"org": org}), Ask(ADMIN, "rift_github_enable"), repository=repo.full)
 
 
 def other_repository(own: str, asked: str) -> Refusal:
