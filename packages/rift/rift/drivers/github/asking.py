@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,7 +34,6 @@ SECONDS = 20.0
 ANSWER_BYTES = 8 * MIB
 """The most of an answer: a page of 100 comments is smaller."""
 REDIRECTS = 3
-TOKEN_SAFE = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
 PATIENCE = timedelta(minutes=1)
 """What is waited where GitHub says that it was asked too often, and not for how long."""
 PATIENCE_MOST = timedelta(hours=2)
@@ -70,8 +69,9 @@ class Said:
 class Asking:
     """The connections to GitHub. A question is answered in time, or raises GitHubError or one of its kinds."""
 
-    def __init__(self, api: str, clock: Clock) -> None:
+    def __init__(self, api: str, clock: Clock, connect: Callable[[], httpx2.AsyncClient] | None = None) -> None:
         self._api, self._clock = api, clock
+        self._connect = connect or (lambda: client_for(api, SECONDS, "rift"))
         self._client: httpx2.AsyncClient | None = None
 
     async def close(self) -> None:
@@ -99,11 +99,11 @@ class Asking:
         raise GitHubError("GitHub sends a question from one address to the next without end")
 
     async def elsewhere(self, url: str, auth: str) -> str | None:
-        """Where an address of the API sends who asks; None where it answers with something else."""
+        """Where an address of the API sends who asks, as it says it; None where it answers with something else."""
         forbid_in_transaction("GitHub")
         said = await self._once("GET", url, auth, None, None, None)
         if said.status in (301, 302, 307, 308):
-            return urljoin(url, said.headers.get("location", ""))
+            return said.headers.get("location")
         self._judged(said, ())
         return None
 
@@ -132,7 +132,7 @@ class Asking:
 
     def _connected(self) -> httpx2.AsyncClient:
         if self._client is None:
-            self._client = client_for(self._api, SECONDS, "rift")
+            self._client = self._connect()
         return self._client
 
     async def _once(

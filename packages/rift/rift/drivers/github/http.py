@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import httpx2
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
@@ -63,11 +64,13 @@ FULL = re.compile(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 
 
 class HttpGitHub:
-    """GitHub at `url`, with its API at `api`. `close` lets go of the connections."""
+    """GitHub at `url`, with its API at `api`. `connect` makes the connections, `close` lets go of them."""
 
-    def __init__(self, url: str, api: str, clock: Clock) -> None:
+    def __init__(
+        self, url: str, api: str, clock: Clock, connect: Callable[[], httpx2.AsyncClient] | None = None
+    ) -> None:
         self._url, self._api, self._clock = url, api, clock
-        self._asking = Asking(api, clock)
+        self._asking = Asking(api, clock, connect)
         self._tokens_kept = KeptTokens(clock)
 
     @property

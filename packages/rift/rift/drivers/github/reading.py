@@ -117,7 +117,7 @@ def installation_token(said: object) -> InstallationToken:
 
 def user_tokens(said: Mapping[str, Any], now: datetime) -> UserTokens:
     """What acts as a person; those of an App whose tokens do not expire say nothing of it."""
-    refresh = word(said, "refresh_token") if said.get("refresh_token") else None
+    refresh = word(said, "refresh_token") if said.get("refresh_token") not in (None, "") else None
     return UserTokens(
         word(said, "access_token"), _ahead(said, "expires_in", now), refresh,
         _ahead(said, "refresh_token_expires_in", now) if refresh else None,
