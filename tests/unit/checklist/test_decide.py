@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.unit.repos.test_decide import APP, LIB, NOW, repo, view, watch
 
 from keel.refusal import YOUR_HANDLE, Ask, Call
-from rift.checklist.decide import adding_to, decide_gaps, decide_ready
+from rift.checklist.decide import adding_to, decide_gaps, decide_github, decide_ready
+from rift.checklist.model import AtGitHub
 from rift.invites.model import Invitation
 from rift.people.model import Member, Membership, Role
-from rift.repos.model import OrgView, RepoView
+from rift.repos.model import Account, OrgView, RepoView
 
 
 def org(*views: RepoView, role: Role = "admin", name: str = "personal") -> OrgView:
@@ -33,6 +35,44 @@ def test_the_command_that_adds_a_repository_says_whose_it_is_and_is_one_word_to_
     assert shlex.split(mine)[-2:] == ["--user", "o'hara@x.org"]
     assert shlex.split(ours) == ["--org", "Core & co"]
     assert shlex.split(adding_to("Core & co"))[-2:] == ["--org", "Core & co"]
+
+
+def account(enabled: bool = True, suspended: bool = False) -> Account:
+    return Account(7, "acme-inc", "Organization", enabled, NOW if suspended else None, NOW, None, [], 0)
+
+
+def test_whether_github_is_connected_for_pushes_is_one_sentence() -> None:
+    assert "local forge" in decide_github(AtGitHub())
+    assert decide_github(AtGitHub(app=True)).startswith("not connected for pushes")
+    assert decide_github(AtGitHub(True, "ada-l")) == "connected for pushes: as ada-l."
+    assert "does not take the login of ada-l" in decide_github(AtGitHub(True, "ada-l", over=True))
+
+
+def test_with_an_app_and_no_repository_a_github_account_is_connected_or_one_logs_in_first() -> None:
+    mine, _ = decide_gaps("ada@x.org", [org()], {}, False, (), AtGitHub(app=True))
+    assert mine.mend == Call("rift_github_login")
+    known, _ = decide_gaps("ada@x.org", [org()], {}, False, (), AtGitHub(True, "ada-l"))
+    assert known.mend == Call("rift_github_connect", {"org": "personal"})
+    team, _ = decide_gaps("ada@x.org", [org(), org(name="acme")], {}, False, (), AtGitHub(app=True))
+    assert team.mend == Call("rift_github_connect", {"org": "acme"})
+
+
+def test_an_account_that_is_off_or_suspended_and_a_login_that_lacks_are_gaps_with_their_mends() -> None:
+    acme = org(name="acme")
+    off = replace(acme, accounts=(account(enabled=False),))
+    login, enable = decide_gaps("ada@x.org", [off], {}, False, (), AtGitHub(app=True))[:2]
+    assert login.mend == Call("rift_github_login")
+    assert enable.mend == Call("rift_github_enable", {"org": "acme", "account": "acme-inc"})
+    member = replace(off, org=replace(off.org, role="member"))
+    (asked, *_) = decide_gaps("ada@x.org", [member], {}, False, (), AtGitHub(True, "ada-l"))
+    assert asked.mend == Ask("an admin of acme", 'rift_github_enable {"org": "acme", "account": "acme-inc"}')
+    meant = replace(off, repos=(view(watch()),))
+    assert decide_gaps("ada@x.org", [meant], {}, True, (), AtGitHub(True, "ada-l")) == ()
+    suspended = replace(acme, accounts=(account(suspended=True),), repos=(view(watch()),))
+    (gap,) = decide_gaps("ada@x.org", [suspended], {}, True, (), AtGitHub(True, "ada-l"))
+    assert gap.mend == Ask("an owner of acme-inc at GitHub", "unsuspend the App in the settings there")
+    (again,) = decide_gaps("a@x.org", [replace(meant, accounts=(account(),))], {}, True, (), AtGitHub(True, "a", True))
+    assert again.mend == Call("rift_github_login")
 
 
 def test_without_a_watched_ref_an_admin_watches_and_a_member_asks() -> None:

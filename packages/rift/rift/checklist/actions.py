@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from keel.db import Tx
 from rift.audit import Act, audited
-from rift.checklist.decide import NO_GITHUB, decide_gaps, decide_ready
-from rift.checklist.model import WhoAmI
+from rift.checklist.decide import decide_gaps, decide_github, decide_ready
+from rift.checklist.model import AtGitHub, WhoAmI
 from rift.deps import Deps
 from rift.invites import actions as invites
+from rift.logins import actions as logins
 from rift.people.model import Caller
+from rift.registration import actions as registration
 from rift.repos import actions as repos
 
 
@@ -29,5 +31,9 @@ async def _stand(tx: Tx, deps: Deps, caller: Caller) -> WhoAmI:
     invitations = await invites.invitations_of(tx, deps, caller.email)
     ready = decide_ready(orgs)
     branches = await repos.branches_of(tx, [view.repo.id for org in orgs for view in org.repos])
-    gaps = decide_gaps(caller.email, orgs, branches, bool(ready), invitations)
-    return WhoAmI(caller.email, caller.admin, caller.label, NO_GITHUB, tuple(invitations), orgs, gaps, ready)
+    mine = await logins.of_user(tx, caller.user)
+    app = await registration.there_is_one(tx, deps)
+    github = AtGitHub(app, mine.login if mine else None, mine is not None and mine.failure is not None)
+    gaps = decide_gaps(caller.email, orgs, branches, bool(ready), invitations, github)
+    told = decide_github(github)
+    return WhoAmI(caller.email, caller.admin, caller.label, told, tuple(invitations), orgs, gaps, ready)

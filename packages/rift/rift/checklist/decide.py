@@ -6,16 +6,28 @@ import shlex
 from collections.abc import Sequence
 
 from keel.refusal import YOUR_HANDLE, Ask, Call
-from rift.checklist.model import Gap
+from rift.checklist.model import AtGitHub, Gap
 from rift.invites.model import Invitation
+from rift.names import PERSONAL
 from rift.people.model import OPERATOR
 from rift.repos.decide import claimable, main_of
 from rift.repos.model import OrgView, RepoView
 
 NO_GITHUB = (
-    "GitHub is not connected: this Rift's repositories come from git URLs and paths (the local forge), "
+    "not connected: this Rift's repositories come from git URLs and paths (the local forge), "
     "and nothing here needs a GitHub account."
 )
+LOGIN = Call("rift_github_login")
+NOT_THERE = AtGitHub()
+
+
+def decide_github(there: AtGitHub) -> str:
+    """Whether GitHub is connected for pushes."""
+    if there.login is not None and not there.over:
+        return f"connected for pushes: as {there.login}."
+    if there.login is not None:
+        return f"not connected for pushes any more: GitHub does not take the login of {there.login}."
+    return "not connected for pushes: your GitHub account is not." if there.app else NO_GITHUB
 
 
 def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:
@@ -36,6 +48,7 @@ def decide_gaps(
     branches: dict[str, list[str]],
     ready: bool,
     invitations: Sequence[Invitation] = (),
+    github: AtGitHub = NOT_THERE,
 ) -> tuple[Gap, ...]:
     """What stands between the person and a box, each with what closes it: first the invitations that wait for them.
 
@@ -43,17 +56,47 @@ def decide_gaps(
     ref is a gap only while nothing is `ready`: it may be meant so.
     """
     gaps = [Gap(f'An invitation to the team "{one.team}" waits for you.', accepting(one)) for one in invitations]
+    gaps += _github_gaps(orgs, ready, github)
     if not any(org.repos for org in orgs) and any(org.unwatched for org in orgs):
         return (*gaps, *(_unwatched(org) for org in orgs if org.unwatched))
     if not any(org.repos for org in orgs):
         team = next((org.org.name for org in orgs if not org.org.personal), None)
         ours = f"; for a team, `--org {shlex.quote(team)}` in place of `--user`" if team else ""
         add = f"`{adding(email)}` on the server{ours}"
+        if github.app and not any(org.accounts for org in orgs):
+            text = "No repository is in your organizations, and no GitHub account is connected to one."
+            gaps.append(Gap(text, _connecting(orgs, github)))
         return (*gaps, Gap("No repository is in your organizations.", Ask(OPERATOR, add)))
     for org in orgs:
         for view in org.repos:
             gaps += _repo_gaps(org, view, branches.get(view.repo.id, []), ready)
     return tuple(gaps)
+
+
+def _github_gaps(orgs: Sequence[OrgView], ready: bool, github: AtGitHub) -> list[Gap]:
+    """What is between the person and GitHub. An account that is off may be meant so, once there is a box elsewhere."""
+    gaps = []
+    if github.app and (github.login is None or github.over) and any(org.accounts for org in orgs):
+        gaps.append(Gap("Your GitHub account is not connected: pushes from a box are refused.", LOGIN))
+    for org in orgs:
+        for account in org.accounts:
+            if account.suspended_at is not None:
+                ask = Ask(f"an owner of {account.login} at GitHub", "unsuspend the App in the settings there")
+                gaps.append(Gap(f"The App is suspended at GitHub's {account.login}: nothing of it is read.", ask))
+            elif not account.enabled and not ready:
+                call = Call("rift_github_enable", {"org": org.org.name, "account": account.login})
+                gaps.append(
+                    Gap(f"GitHub's {account.login} is connected, and Rift is off for it.", _by_admin(org, call))
+                )
+    return gaps
+
+
+def _connecting(orgs: Sequence[OrgView], github: AtGitHub) -> Call:
+    """The call that connects a GitHub account: a team's of theirs to change, else their own, once it is known."""
+    team = next((org.org.name for org in orgs if org.org.admin and not org.org.personal), None)
+    if team is None and (github.login is None or github.over):
+        return LOGIN
+    return Call("rift_github_connect", {"org": team or PERSONAL})
 
 
 def _unwatched(org: OrgView) -> Gap:

@@ -18,6 +18,18 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class AtGitHub:
+    """How somebody stands at GitHub."""
+
+    app: bool = False
+    """Whether this Rift has an App."""
+    login: str | None = None
+    """Who they are there."""
+    over: bool = False
+    """Whether GitHub takes that login no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class WhoAmI:
     """The agent's checklist: who, what is there, what is missing, and what to call when nothing is."""
 
