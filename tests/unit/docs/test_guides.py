@@ -6,6 +6,8 @@ import re
 
 from docs.generate import HERE
 
+from keel.sizes import KIB
+from rift.environments.model import SETUP_BYTES, VARIABLES_BYTES, VARIABLES_MOST
 from rift.settings import RiftSettings
 from rift.wire.docs import pages
 
@@ -48,7 +50,10 @@ def test_the_page_on_handing_over_walks_release_attach_and_takeover() -> None:
 
 def test_the_nix_guide_has_the_contract_an_example_and_the_lifecycle() -> None:
     page = (HERE / "nix-guide.md").read_text("utf-8")
-    assert "comes with a later version" in page.splitlines()[2]
+    assert "later version" not in page
+    for limit in (VARIABLES_MOST, f"{VARIABLES_BYTES // KIB} KiB", f"{SETUP_BYTES // KIB} KiB"):
+        assert f"{limit}" in page
+    assert f"{RiftSettings().environments.setup_for.total_seconds() / 60:.0f} minutes" in page
     order = ["The contract", "The older envelope", "A complete example", "From an edit to a fresh box"]
     assert [head for head in heads("nix-guide").splitlines() if head in order] == order
     assert {"packages", "env", "setup"} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
