@@ -36,7 +36,7 @@ DELIVERIES_KEPT = timedelta(days=7)
 
 
 async def poll(deps: Deps) -> None:
-    """Ask for a list of each account whose turn it is (Rift:GitHub:CoverEvery)."""
+    """Ask for a list of each account whose turn it is (Rift:Github:CoverEvery)."""
     async with deps.db.tx() as tx:
         for installation in await store.due(tx, deps.clock.now()):
             await origins.cover(tx, installation)

@@ -23,7 +23,7 @@ def register(jobs: Jobs[Deps]) -> None:
 
 
 async def poll(deps: Deps) -> None:
-    """Ask for a look at each repository whose turn it is: Rift:Repos:PollEvery, Rift:GitHub:PollEvery.
+    """Ask for a look at each repository whose turn it is: Rift:Repos:PollEvery, Rift:Github:PollEvery.
 
     Of GitHub's only the watched are read: a webhook tells of most pushes, and a poll finds those it did not tell of.
     """
