@@ -28,6 +28,32 @@ WATCHES = """
         ('repo_app', %(long)s, 1, %(markup)s || repeat(E'\\nnot found: ' || %(long)s, 40), repeat('a0b1c2d3', 5),
          %(now)s, %(now)s)
 """
+HUB = """
+    INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, suspended_at, failure, untaken,
+                                 connected_by, connected_at, covered_at)
+    VALUES (71, %(org)s, 1, 'acme-inc', 'Organization', true, NULL, NULL, ARRAY['acme-inc/-x: ' || %(markup)s],
+            %(user)s, %(now)s, %(now)s),
+           (72, %(org)s, 2, 'labs', 'Organization', false, NULL, %(markup)s || repeat(%(long)s, 4), '{}', %(user)s,
+            %(now)s, NULL),
+           (73, %(org)s, 3, 'gone-quiet', 'User', true, %(now)s, NULL, '{}', %(user)s, %(now)s, %(now)s)
+"""
+COVERED = """
+    INSERT INTO repos (id, org, owner, name, url, created_at, forge, account, github_id, default_branch, archived)
+    SELECT 'repo_hub' || n, %(org)s, 'acme-inc', left(CASE WHEN n = 1 THEN %(long)s ELSE 'service-' || n END, 100),
+           'https://github.com/acme-inc/service-' || n || '.git', %(now)s, 'github', 71, n, 'main', n = 2
+    FROM generate_series(1, 120) AS n
+"""
+BUILDS = """
+    INSERT INTO environments (id, repo, commit, state, epoch, failure, lacks, wanted_at, began_at, ended_at) VALUES
+        ('env_1', 'repo_app', repeat('5d8e2179', 5), 'building', 1, NULL, '', %(now)s, %(now)s, NULL),
+        ('env_2', 'repo_app', repeat('a0b1c2d3', 5), 'failed', 1, %(markup)s || repeat(%(long)s, 9), %(long)s, %(now)s,
+         %(now)s, %(now)s)
+"""
+SAID = """
+    INSERT INTO environment_logs (environment, epoch, first, data)
+    SELECT id, 1, 0, convert_to(%(markup)s || E'\nbuilding ' || repeat(%(long)s, 4) || E'\n', 'UTF8')
+    FROM environments
+"""
 TASKS = """
     INSERT INTO tasks (id, owner, name, status, secret_sha256, holder, held_since, activity_at, created_at)
     SELECT id, %(user)s, name, 'open', CASE WHEN holder IS NULL THEN NULL ELSE '\\x00'::bytea END, holder,
@@ -141,6 +167,6 @@ async def _fill(tx: Tx, deps: Deps) -> None:
         "markup": MARKUP,
         "email": ADA,
     }
-    work = (REPOS, HEADS, WATCHES, TASKS, BOXES, COMMANDS)
+    work = (REPOS, HEADS, WATCHES, HUB, COVERED, BUILDS, SAID, TASKS, BOXES, COMMANDS)
     for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS, LETTERS, FEEDBACK):
         await tx.run(statement, facts)
