@@ -10,7 +10,7 @@ import selectors
 import signal
 import sys
 
-from rift_agent import control, jail, messages
+from rift_agent import control, jail, libc, messages
 from rift_agent.commands import Commands
 from rift_agent.config import BadConfig, Config, load
 from rift_agent.disk import Disk
@@ -180,6 +180,10 @@ class Agent:
         its first connection.
         """
 
+        def note(host: str, port: int, why: str) -> None:
+            secret = self._commands is not None and self._commands.kept.names(host)
+            refused.note("" if secret else host, port, why)
+
         def at_door(listener: int) -> None:
             from rift_agent import door
 
@@ -188,7 +192,7 @@ class Agent:
         def at_proxy(listener: int) -> None:
             from rift_agent import proxy
 
-            proxy.accept(listener, self._config, refused.note)
+            proxy.accept(listener, self._config, note)
 
         if self._config.network == "proxy" and len(listeners) > 1:
             refused = Refused(self._uplink.tell, self._uplink.unsent)
@@ -214,6 +218,8 @@ class Agent:
                 self._exit = 0
                 if value is not None:
                     self._quitting.append(value)
+            elif kind == "secrets" and self._commands:
+                self._commands.keep(value)
             elif kind == "command" and self._commands and not self._closing:
                 self._commands.start(value)
             elif kind == "stop" and self._commands:
@@ -281,6 +287,8 @@ class Agent:
             said = self._stderr.decode("utf-8", "replace").strip()
             limit = self._commands.causes.of_box() if self._commands else ""
             reason = f"{reason} (exit {code})" + "".join(f": {text}" for text in (limit, said) if text)
+            if self._commands:
+                reason = self._commands.kept.text(reason)
         say(reason)
         if self._commands:
             self._commands.end_all(f"the jail ended: {reason}")
@@ -291,6 +299,7 @@ def run(path: str) -> int:
     """Runs the agent for the `agent.json` at `path`. Returns its exit code: 0 over, 1 no jail, 2 no configuration."""
     try:
         config = load(path)
+        libc.hide()
         archive = os.path.abspath(sys.argv[0])
         os.chdir(config.dir)
         with open("agent.pid", "w", encoding="ascii") as file:

@@ -17,6 +17,7 @@ import time
 from rift_agent import files, messages
 from rift_agent.causes import Causes
 from rift_agent.jail import lend, memory
+from rift_agent.kept import Kept
 from rift_agent.log import say
 from rift_agent.processes import select
 from rift_agent.spool import CHUNK, PIPE_SIZE, new_pipe, size_pipe
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rift_agent.config import Config
     from rift_agent.disk import Disk
     from rift_agent.jail import Running
+    from rift_agent.masking import Mask
     from rift_agent.processes import Process
     from rift_agent.spool import Spool, Spools
 
@@ -47,8 +49,8 @@ _KINDS = {"bash": messages.BASH, "read": messages.READ, "write": messages.WRITE}
 class Command:
     """One open command. `due` is the moment of the monotonic clock at which `Commands` looks at it again."""
 
-    __slots__ = ("answer", "before", "cause", "due", "inner", "kill_at", "kind", "n", "output", "pause", "spool",
-                 "status", "termed", "timeout", "times")  # fmt: skip
+    __slots__ = ("answer", "before", "cause", "due", "inner", "kill_at", "kind", "mask", "n", "output", "pause",
+                 "spool", "status", "termed", "timeout", "times")  # fmt: skip
 
     def __init__(self, n: int, kind: str, timeout: int, spool: Spool, before: Counted) -> None:
         self.n = n
@@ -66,6 +68,7 @@ class Command:
         self.termed: set[int] = set()
         self.times: list[float] = []  # of one that is traced: taken, begun
         self.answer = bytearray()  # of a read or write: the line and the bytes
+        self.mask: Mask | None = None  # what takes secrets out of its output
 
 
 class Commands:
@@ -82,6 +85,13 @@ class Commands:
         self._open: dict[int, Command] = {}
         self.causes = Causes(config)
         self.disk: Disk | None = None
+        self.kept = Kept()
+
+    def keep(self, secrets: dict[str, str]) -> None:
+        """These are the secrets from the next command on; those that are open show none of them either."""
+        self.kept.keep(secrets)
+        for command in self._open.values():
+            command.mask = self.kept.mask(command.mask)
 
     def numbers(self) -> list[int]:
         """The open commands."""
@@ -93,6 +103,7 @@ class Commands:
         command = Command(n, kind, int(order["timeout"]), self._spools.new(n), self.causes.now())
         if order.get("trace"):
             command.times.append(time.time())
+        command.mask = self.kept.mask()
         self._open[n] = command
         if self.disk:
             self.disk.wake()
@@ -103,8 +114,10 @@ class Commands:
             os.set_blocking(command.output, False)
             lend(self._config, inner_end)
             if kind == "bash":
-                fields = [self._tag(n).encode(), order["command"].encode()]
-                if len(fields[1]) > LONG_TEXT:
+                secrets = self.kept.descriptors()
+                fds += secrets
+                fields = [self._tag(n).encode(), b"%d" % len(secrets), order["command"].encode()]
+                if len(fields[2]) > LONG_TEXT:
                     fds.append(memory("text", fields.pop()))
             else:
                 fields = [os.fsencode(order["path"])]
@@ -267,12 +280,14 @@ class Commands:
             return 0
         keeps = self._open.get(command.n) is command
         try:
-            if keeps and command.kind == "bash":
+            if keeps and command.kind == "bash" and not command.mask:
                 count = self._spools.fill(command.spool, command.output, limit)
             else:
                 data = os.read(command.output, min(limit, CHUNK))
                 count = len(data)
-                if keeps:
+                if keeps and command.mask and command.kind == "bash":
+                    self._spools.write(command.spool, memoryview(command.mask.feed(data)))
+                elif keeps:
                     command.answer += data[: files.ANSWER_LIMIT - len(command.answer)]
         except BlockingIOError:
             return 0
@@ -299,6 +314,8 @@ class Commands:
         event: dict[str, Any] = {"type": "ended", "n": command.n, "exit": None, "reason": instead or None}
         if command.times:
             event["times"] = [*command.times, time.time()]
+        if command.mask and command.kind == "bash":
+            self._spools.write(command.spool, memoryview(command.mask.flush()))
         if not instead:
             event["exit"], event["reason"] = _outcome(command)
         if command.kind != "bash" and event["exit"] == 0:
@@ -306,6 +323,8 @@ class Commands:
         spool = command.spool
         tail = spool.tail()
         event["reason"] = self._reason(command, event, tail)
+        if event["reason"]:
+            event["reason"] = self.kept.text(event["reason"])
         self._spools.end(spool)
         del self._open[command.n]
         event["size"] = spool.size
@@ -334,6 +353,8 @@ class Commands:
             event["exit"], event["reason"] = 1, rest or "the file could not be worked on"
             return
         command.answer.clear()
+        if command.mask:
+            data = command.mask.secrets.whole(data)
         self._spools.write(command.spool, memoryview(data))
         if rest in ("image/png", "image/jpeg", "image/gif", "image/webp"):
             event["media"] = rest

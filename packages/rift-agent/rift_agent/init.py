@@ -18,7 +18,6 @@ _STDIN, _STDOUT, _STDERR, _TEXT = 0, 1, 2, 9
 # A text too long for one argument comes as descriptor 9. The shell reads it whole, closes 9, and runs it with no
 # variable left behind.
 _LONG = 'set -- "$(cat <&9)"; exec 9<&-; eval "shift\n$1"'
-_PR_SET_DUMPABLE = 4
 _OURS = 16  # processes beside the commands' own: this one, and forks of it that work on files
 _SOONER = 300  # how much sooner than this process a command is killed when memory is out, of 1000
 
@@ -39,7 +38,7 @@ class Init:
 
     def run(self) -> int:
         """Serves until the agent closes its end; with process 1 the whole jail ends."""
-        _hide()
+        libc.hide()  # its memory and descriptors are closed to the jail's user; else nothing is served
         os.umask(0o022)
         wake, waker = os.pipe()
         for end in (wake, waker):
@@ -94,10 +93,13 @@ class Init:
             os.close(fd)
 
     def _bash(self, message: messages.Message) -> int:
-        """Fields: RIFT_COMMAND's value, the text. Descriptors: the output, the text where it is too long a field."""
+        """Fields: RIFT_COMMAND's value, whether secrets come with it (1), the text. Descriptors: the output, the
+        secrets as NAME=value, the text where it is too long a field.
+        """
         self._enter()
         shell = next((path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh")
         output, *text = message.fds
+        secrets = _pairs(text.pop(0)) if int(message.fields[1]) else {}
         actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, self._null, _STDIN)]
         actions += [(os.POSIX_SPAWN_DUP2, output, fd) for fd in (_STDOUT, _STDERR)]
         actions += [(os.POSIX_SPAWN_DUP2, fd, _TEXT) for fd in text]
@@ -106,8 +108,8 @@ class Init:
         try:
             return os.posix_spawn(
                 shell,
-                [os.path.basename(shell), "-l", "-c", _LONG if text else message.fields[1]],
-                {**self._env, b"RIFT_COMMAND": message.fields[0]},
+                [os.path.basename(shell), "-l", "-c", _LONG if text else message.fields[2]],
+                {**self._env, **secrets, b"RIFT_COMMAND": message.fields[0]},
                 file_actions=actions,
                 setsid=True,
                 setsigmask=(),
@@ -160,6 +162,12 @@ class Init:
                 messages.send(self._agent, messages.ENDED, n, [b"%d" % status])
 
 
+def _pairs(fd: int) -> dict[bytes, bytes]:
+    """The variables in an anonymous file: NAME=value, each with a NUL behind it. Of this one command, kept nowhere."""
+    with open(fd, "rb", closefd=False) as file:
+        return dict(pair.split(b"=", 1) for pair in file.read().split(b"\0")[:-1])
+
+
 def _listener(port: int) -> int:
     """A listening socket on the jail's own loopback, for the agent to accept on."""
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -167,9 +175,3 @@ def _listener(port: int) -> int:
     sock.bind(("127.0.0.1", port))
     sock.listen(128)
     return sock.detach()
-
-
-def _hide() -> None:
-    """Non-dumpable: /proc/1/mem, /proc/1/fd and ptrace are closed to the jail's user. Else nothing is served."""
-    if libc.call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0):
-        raise OSError("the init cannot hide itself")

@@ -178,7 +178,8 @@ def limit(config: Config) -> None:
     """Takes the limits that a process passes on to all that come from it; how many there may be, the init takes."""
     import resource  # in this child alone: an idle agent does not keep it
 
-    wanted = {resource.RLIMIT_CORE: 0}
+    # No core of a program that has secrets: 1 is the one value by which the kernel hands none to a program either.
+    wanted = {resource.RLIMIT_CORE: 1}
     for name, kind in (("open_files", resource.RLIMIT_NOFILE), ("disk", resource.RLIMIT_FSIZE)):
         if name in config.limits:
             wanted[kind] = config.limits[name].value

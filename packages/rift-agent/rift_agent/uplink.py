@@ -30,8 +30,8 @@ NEVER = "stopped by rift_stop before it started"
 
 
 class Uplink:
-    """Both threads. `deliver(kind, value)` gets ("command", {...}), ("stop", n), ("ask", {...}), ("over", None),
-    ("sent", None).
+    """Both threads. `deliver(kind, value)` gets ("secrets", {...}), ("command", {...}), ("stop", n), ("ask", {...}),
+    ("over", None), ("sent", None).
     """
 
     def __init__(self, config: Config, deliver: Deliver, power: Power) -> None:
@@ -46,6 +46,7 @@ class Uplink:
         self._lock = _thread.allocate_lock()
         self._queue: _queue.SimpleQueue[tuple[str, dict[str, Any]]] = _queue.SimpleQueue()
         self._unsent = 0
+        self._secrets = 0  # which version of the repository's secrets was handed on; they come with the first command
         self._asked: set[str] = set()  # asks whose answer is not posted yet: they come again and again until it is
 
     def start_posting(self) -> None:
@@ -85,6 +86,7 @@ class Uplink:
                 "known": known,
                 "stopping": stopping,
                 "answering": answering,
+                "secrets": self._secrets,
                 "wait": WAIT,
                 "power": list(self._epoch),
             }
@@ -120,6 +122,10 @@ class Uplink:
                 self._taken.add(n)
                 self.tell({"type": "ended", "n": n, "exit": None, "reason": NEVER, "size": 0, "tail": "", "ran": False})
         self._stopped.update(stops)
+        secrets = work.get("secrets")
+        if secrets:  # before the commands that are to have them
+            self._deliver("secrets", secrets["values"])
+            self._secrets = int(secrets["version"])
         for kind, news in (("command", commands), ("stop", stops), ("ask", asks)):
             for one in news:
                 self._deliver(kind, one)

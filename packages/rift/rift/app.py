@@ -59,6 +59,7 @@ from rift.origins import jobs as origins
 from rift.pools import jobs as pools
 from rift.records import jobs as records
 from rift.registration import actions as registration
+from rift.secrets import actions as secrets
 from rift.sessions import jobs as sessions
 from rift.settings import RiftSettings
 from rift.tasks import jobs as tasks
@@ -72,7 +73,7 @@ NOUNS = (
 JOBS_AT_ONCE = 8
 """How many jobs a worker does at once, beside the builds of environments."""
 
-SEALED: tuple[Rows, ...] = (*registration.SEALED, *login_actions.SEALED)
+SEALED: tuple[Rows, ...] = (*registration.SEALED, *login_actions.SEALED, secrets.SEALED)
 """What the nouns have sealed in the database."""
 
 
@@ -224,14 +225,16 @@ async def months(deps: Deps) -> None:
 async def reseal(deps: Deps) -> None:
     """Seal by the newest key what an older one sealed; the first key is there from the first start on."""
     try:
-        done, shut = await sealed.reseal(deps, SEALED)
+        again = await sealed.reseal(deps, SEALED)
     except VaultTrouble as trouble:
         log.error("vault.not_usable", reason=str(trouble))
         return
-    if done:
-        log.info("vault.sealed_again", secrets=done)
-    if shut:
-        log.error("vault.shut", secrets=shut, reason="their key is not here, or they were changed: set them again")
+    if again.done:
+        log.info("vault.sealed_again", secrets=again.done)
+    if again.shut:
+        log.error(
+            "vault.shut", secrets=again.shut, reason="their key is not here, or they were changed: set them again"
+        )
 
 
 async def work_until_signal(deps: Deps, ending: asyncio.Event | None = None) -> None:

@@ -5,7 +5,7 @@ Source: design of the audit; the ledger itself is `keel.ledger`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -69,6 +69,8 @@ class Row:
     actor: str | None = None
     """Who turned out to act (a user's id), where the act began with nobody known: the record is then theirs."""
     outcome: str = field(default="ok")
+    hide: Callable[[str], str] | None = None
+    """What takes the secrets of the repository that it is about out of a text, where it has any."""
 
     def said(self, result: Result) -> Result:
         """Take the outcome from what the action returns, and hand it through."""
@@ -125,6 +127,10 @@ async def _append(tx: Tx, deps: Deps, act: Act | SystemAct, row: Row) -> None:
 
 
 def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
+    arguments, text = act.arguments, act.text
+    if row.hide is not None:
+        arguments = {name: row.hide(one) if isinstance(one, str) else one for name, one in arguments.items()}
+        text = row.hide(text) if text is not None else None
     return ledger.Record(
         at=deps.clock.now(),
         actor=act.actor or row.actor,
@@ -134,7 +140,7 @@ def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
         box=row.box,
         outcome=row.outcome,
         duration_ms=(deps.clock.monotonic() - act.started) * 1000,
-        arguments=act.arguments,
-        text=act.text,
-        salt=deps.ids.hex(32) if act.text is not None else "",
+        arguments=arguments,
+        text=text,
+        salt=deps.ids.hex(32) if text is not None else "",
     )

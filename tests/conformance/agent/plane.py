@@ -33,6 +33,9 @@ class Plane:
         self.refuse_events = 0
         self.hates: Callable[[dict[str, Any]], bool] = lambda event: False
         self.works = 0
+        self.secrets: dict[str, str] = {}
+        self.version = 0
+        self.delivered: list[int] = []
         self._lose = False
         self._next = 0
         self._server: Server | None = None
@@ -67,6 +70,11 @@ class Plane:
             self.orders.append({"n": self._next, "kind": kind, "timeout": timeout, **fields})
             self.changed.notify_all()
             return self._next
+
+    def set_secrets(self, **values: str) -> None:
+        with self.changed:
+            self.version += 1
+            self.secrets = values
 
     def bash(self, command: str, timeout: int = 60) -> int:
         return self.order(command=command, timeout=timeout)
@@ -121,7 +129,10 @@ class Plane:
             stops = [n for n in sorted(self.stops) if n in body["known"] and not self._has_ended(n)]
             asks = [ask for name, ask in self.asks.items() if name not in self.answers]
             if fresh or stops or asks or self.power != body["power"] or self.over or server.stopping:
-                return {"commands": fresh, "stops": stops, "asks": asks, "power": self.power}
+                said = {"commands": fresh, "stops": stops, "asks": asks, "power": self.power}
+                if fresh and body["secrets"] != self.version:
+                    said["secrets"] = {"version": self.version, "values": self.secrets}
+                return said
             return None
 
         with self.changed:
@@ -134,6 +145,7 @@ class Plane:
                 return None
             if self.over:
                 return {"status": 410}
+            self.delivered += [answer["secrets"]["version"]] if "secrets" in answer else []
             self.claimed += [order["n"] for order in answer["commands"] if order["n"] not in self.claimed]
             if self._lose and answer["commands"]:
                 self._lose = False

@@ -20,7 +20,7 @@ OTHER = "b-" + "c" * 24
 def row(n: int | None, **changes: Any) -> dict[str, Any]:
     """A row of a claim: the box's state and epoch, and one of its commands."""
     command = {"kind": "bash", "input": "make", "content": None, "timeout": 60, "stop_wanted": False, "trace": None}
-    return {"state": "running", "epoch": 3, "asked": False, "n": n, **command, **changes}
+    return {"state": "running", "epoch": 3, "asked": False, "secrets": 7, "n": n, **command, **changes}
 
 
 def numbers(rows: list[dict[str, Any]], told: Told) -> tuple[list[object], tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -15,6 +16,7 @@ from rift.commands import actions as commands
 from rift.commands.model import End, Told, Work
 from rift.deadline import Deadline
 from rift.deps import Deps
+from rift.secrets import actions as secrets
 
 log = structlog.get_logger()
 
@@ -74,7 +76,11 @@ async def _tell(deps: Deps, agent: Agent, told: Told, *, certain: bool) -> Work 
         if not something:
             return Work((), (), (), now)
     async with deps.db.look() as tx:
-        return await commands.claim(tx, deps, agent.box, agent.incarnation, agent.token_sha256, told)
+        work = await commands.claim(tx, deps, agent.box, agent.incarnation, agent.token_sha256, told)
+        if work is None or not work.commands or work.secrets == told.secrets:
+            return work
+        # Read after the claim: a secret that was set before a command was queued is among them.
+        return replace(work, delivery=await secrets.delivery(tx, deps, agent.box))
 
 
 async def _heard(tx: Tx, deps: Deps, agent: Agent) -> bool:

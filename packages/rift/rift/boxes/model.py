@@ -63,6 +63,8 @@ class Box:
     """Which of the refusals that its agent tells were recorded last."""
     doing: str = ""
     """Of one that starts, where it is told: what is being done for it, in words. It is not stored."""
+    secrets_version: int = 0
+    """Counts the changes of its repository's secrets; 0 where it never had any."""
 
     @property
     def repository(self) -> str:

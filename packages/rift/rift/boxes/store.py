@@ -9,7 +9,7 @@ from keel.db import Tx
 from rift.boxes.model import Box, BoxFor, OpenCommand, PersonsUse, Room, Standing, Warm
 
 _BOX = """
-    SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network
+    SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network, r.secrets_version
     FROM boxes b JOIN repos r ON r.id = b.repo
 """
 
@@ -54,7 +54,7 @@ async def find_for(tx: Tx, id: str, task: str, user: str) -> BoxFor | None:
     """A box of a task by its id, locked, and whether the person is in its organization at this moment."""
     row = await tx.row(
         """
-        SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network, m.role
+        SELECT b.*, r.owner AS repo_owner, r.name AS repo_name, r.org, r.network, r.secrets_version, m.role
         FROM boxes b JOIN repos r ON r.id = b.repo
         LEFT JOIN members m ON m.org = r.org AND m.user_id = %(user)s
         WHERE b.id = %(id)s AND b.task = %(task)s FOR NO KEY UPDATE OF b

@@ -8,7 +8,7 @@ import typer
 
 from keel.commanding import told, verbosely
 from keel.telemetry import logs
-from rift.cli import audit, github, mail, people, repos, system
+from rift.cli import audit, github, mail, people, repos, secrets, system, vault
 from rift.secrecy import for_logs
 
 app = typer.Typer(
@@ -29,7 +29,9 @@ app.add_typer(people.tokens, name="token")
 app.add_typer(mail.app, name="mail")
 app.add_typer(repos.app, name="repo")
 app.add_typer(github.app, name="github")
+app.add_typer(secrets.app, name="secret")
 app.add_typer(audit.app, name="audit")
+app.add_typer(vault.app, name="vault")
 
 
 @app.callback()

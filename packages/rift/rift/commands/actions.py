@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -37,6 +37,7 @@ from rift.commands.model import Answer, Command, CommandId, End, Ended, Handed, 
 from rift.deadline import Deadline
 from rift.deps import Deps
 from rift.names import AGENT, COMMANDS_KEPT, FILE_SECONDS, TAKE_WITHIN
+from rift.secrets import actions as secrets
 
 ASK_SECONDS = 5.0
 """How long a box's agent has to hand over bytes."""
@@ -98,6 +99,7 @@ async def run(
             box = await boxes.reach(tx, deps, row, act.caller, task, vm)
             if isinstance(box, Refusal):
                 return row.said(box)
+            row.hide = await secrets.hiding(tx, deps, box.repo) if box.secrets_version else None
             decision = decide_command(box)
             if isinstance(decision, Refusal):
                 return row.said(decision)
@@ -106,9 +108,7 @@ async def run(
                 tx,
                 box.id,
                 n,
-                wanted.kind,
-                wanted.input,
-                wanted.content,
+                *_stored(wanted, row.hide),
                 wanted.timeout,
                 now,
                 decision.wake,
@@ -254,6 +254,15 @@ async def forget(deps: Deps) -> int:
     """Upkeep: the commands of a task go some time after it was closed. How many went."""
     async with deps.db.tx() as tx:
         return await store.forget(tx, deps.clock.now() - COMMANDS_KEPT, FORGOTTEN_AT_ONCE)
+
+
+def _stored(wanted: Wanted, hide: Callable[[str], str] | None) -> tuple[Kind, str, str | None]:
+    """A command's kind, its input and its content. A shell text with a secret in it is shown without, and kept whole,
+    for its agent, only until it has ended, as what goes into a file is.
+    """
+    if wanted.kind != "bash" or hide is None or (shown := hide(wanted.input)) == wanted.input:
+        return wanted.kind, wanted.input, wanted.content
+    return wanted.kind, shown, wanted.input
 
 
 def _hear(deps: Deps, box: str, numbers: Sequence[int]) -> AbstractContextManager[Subscription]:

@@ -107,14 +107,18 @@ def decide_work(owned: Sequence[Mapping[str, Any]], asks: Sequence[dict[str, obj
         elif n not in told.stopping:
             stops.append(n)
     power = (owned[0]["epoch"], owned[0]["state"] == "parked")
-    return Work(tuple(new), tuple(stops), tuple(ask for ask in asks if ask["id"] not in told.answering), power)
+    unanswered = tuple(ask for ask in asks if ask["id"] not in told.answering)
+    return Work(tuple(new), tuple(stops), unanswered, power, owned[0]["secrets"])
 
 
 def _for_agent(row: Mapping[str, Any]) -> dict[str, object]:
     told = {"n": row["n"], "kind": row["kind"], "timeout": row["timeout"]}
     if row["trace"] is not None:
         told["trace"] = row["trace"]
-    told["command" if row["kind"] == "bash" else "path"] = row["input"]
+    if row["kind"] == "bash":
+        told["command"] = row["input"] if row["content"] is None else row["content"]
+    else:
+        told["path"] = row["input"]
     if row["kind"] == "write":
         told["content"] = row["content"] or ""
     return told

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rift.boxes.model import State as BoxState
 from rift.names import SILENT_AFTER
+from rift.secrets.model import Delivery
 
 Kind = Literal["bash", "read", "write"]
 State = Literal["queued", "claimed", "finished", "unrun", "lost"]
@@ -165,6 +166,8 @@ class Told:
     known: frozenset[int] = frozenset()
     stopping: frozenset[int] = frozenset()
     answering: frozenset[str] = frozenset()
+    secrets: int = 0
+    """The version of the repository's secrets that it has; 0 before it got any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,10 @@ class Work:
     stops: tuple[int, ...]
     asks: tuple[dict[str, object], ...]
     power: tuple[int, bool]
+    secrets: int = 0
+    """The version of the repository's secrets, which new commands are started with."""
+    delivery: Delivery | None = None
+    """The secrets themselves, where its commands are new and it has another version."""
 
     def news(self, power: tuple[int, bool] | None) -> bool:
         """Whether there is anything to say to an agent whose power is this."""

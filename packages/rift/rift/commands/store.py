@@ -144,8 +144,9 @@ async def claim(
 ) -> list[dict[str, Any]]:
     """Give every waiting command of a box to this incarnation of its agent, in one guarded write that also hears it.
 
-    A row for each open command it owns then, with `state` and `epoch` of the box and whether anything is `asked` of
-    it; one row with `n` NULL where it owns none; no row when that agent is over.
+    A row for each open command it owns then, with `state` and `epoch` of the box, the version of its repository's
+    `secrets`, and whether anything is `asked` of it; one row with `n` NULL where it owns none; no row when that agent
+    is over.
     """
     return await tx.rows(
         """
@@ -153,7 +154,8 @@ async def claim(
             UPDATE boxes SET seen_at = greatest(seen_at, %(now)s)
             WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
               AND state IN ('starting', 'running', 'parked')
-            RETURNING id, state, epoch, EXISTS (SELECT FROM asks WHERE box = boxes.id AND NOT answered) AS asked
+            RETURNING id, state, epoch, EXISTS (SELECT FROM asks WHERE box = boxes.id AND NOT answered) AS asked,
+                      (SELECT secrets_version FROM repos WHERE repos.id = boxes.repo) AS secrets
         ), new AS (
             UPDATE commands SET state = 'claimed', incarnation = %(incarnation)s, claimed_at = %(now)s
             FROM agent WHERE box = agent.id AND commands.state = 'queued' AND created_at > %(not_before)s
@@ -164,7 +166,8 @@ async def claim(
             SELECT n, kind, input, content, timeout, stop_wanted, trace FROM commands
             WHERE box = %(box)s AND state = 'claimed' AND incarnation = %(incarnation)s
         )
-        SELECT agent.state, agent.epoch, agent.asked, owned.* FROM agent LEFT JOIN owned ON true ORDER BY owned.n
+        SELECT agent.state, agent.epoch, agent.asked, agent.secrets, owned.* FROM agent LEFT JOIN owned ON true
+        ORDER BY owned.n
         """,
         {
             "box": box,

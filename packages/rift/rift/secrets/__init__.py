@@ -1,1 +1,1 @@
-"""Secrets of a repository: set and removed by admins, sealed at rest, handed to commands, shown to nobody."""
+"""Secrets of repositories: set and removed by admins, sealed at rest, given to the commands of boxes."""

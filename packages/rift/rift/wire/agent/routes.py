@@ -50,9 +50,15 @@ def routes(deps: Deps) -> list[Route]:
         found = await actions.work(deps, agent, _told(body), _power(body), _seconds(body))
         if found is None:
             return _over()
-        return JSONResponse(
-            {"commands": found.commands, "stops": found.stops, "asks": found.asks, "power": list(found.power)}
-        )
+        said: dict[str, object] = {
+            "commands": found.commands,
+            "stops": found.stops,
+            "asks": found.asks,
+            "power": list(found.power),
+        }
+        if found.delivery is not None:
+            said["secrets"] = {"version": found.delivery.version, "values": dict(found.delivery.values)}
+        return JSONResponse(said)
 
     async def events(agent: Agent, body: Mapping[str, Any]) -> Response:
         listed = body.get("events")
@@ -160,6 +166,7 @@ def _told(body: Mapping[str, Any]) -> Told:
         frozenset(int(n) for n in body.get("known", ())),
         frozenset(int(n) for n in body.get("stopping", ())),
         frozenset(str(id) for id in body.get("answering", ())),
+        _whole(body, "secrets") if "secrets" in body else 0,
     )
 
 
