@@ -31,6 +31,7 @@ from rift.records import refusals as records
 from rift.registration import refusals as registration
 from rift.repos import refusals as repos
 from rift.repos.model import Repo, Watch
+from rift.secrets import refusals as secrets
 from rift.sessions import refusals as sessions
 from rift.tasks import refusals as tasks
 from rift.tasks.model import Task
@@ -75,6 +76,7 @@ def _bad_arguments() -> Refusal:
     return refusal
 
 
+SECRETS = "set it on /app/secrets"
 EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     # Tasks
     "no_handle": tasks.no_handle,
@@ -220,6 +222,15 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "clients_full": lambda: connections.clients_full(10_000),
     "not_sealed": lambda: records.not_sealed(4711, 30),
     "nothing_to_erase": lambda: records.nothing_to_erase(TASK.id),
+    "secret_name": lambda: secrets.bad_name("API-KEY", SECRETS),
+    "secret_name_taken": lambda: secrets.name_taken("PATH", "every command in a box goes by it", SECRETS),
+    "secret_value": lambda: secrets.bad_value("API_KEY", "it is empty", SECRETS),
+    "secret_limit": lambda: secrets.too_many("acme/app", 100, "/app/secrets"),
+    "secrets_too_large": lambda: secrets.too_large("acme/app", 262_200, 262_144, "/app/secrets"),
+    "no_such_secret": lambda: secrets.no_such_secret("acme/app", "API_KEY", "/app/secrets"),
+    "secrets_unusable": secrets.unusable,
+    "not_signed_in": secrets.not_signed_in,
+    "no_token_here": secrets.no_token_here,
     "no_such_page": web.no_such_page,
     # The command line
     "no_github_app": registration.no_app,
@@ -255,6 +266,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "cannot_fetch": lambda: origins.cannot_fetch("acme/app", REPO.url, "repository not found"),
     "repository_named_at_github": lambda: origins.named_there(HUB),
     "no_such_added_repository": lambda: repos.no_such_added("acme/app"),
+    "secret_which_repository": lambda: secrets.which_repository("acme/app", 2),
     "no_such_record": lambda: records.no_such_record(4711),
     "nothing_sealed": records.nothing_sealed,
     "no_mail_server": mail.no_mail_server,

@@ -37,6 +37,7 @@ GROUPS: Mapping[str, tuple[DocPage, ...]] = {
         DocPage("github", "GitHub", "the App, connecting accounts, logging in; what it may do, and turning it off"),
         DocPage("limits", "Limits of a box", "memory, processes, disk, CPU: defaults, what holds them, what is said"),
         DocPage("nix-guide", "Nix guide", "the fixed-labs.rift expression: contract, example, from an edit to a box"),
+        DocPage("secrets", "Secrets", "what a repository's commands have and nobody is shown: setting, masking"),
         DocPage("send-feedback", "Send feedback", "a draft by your agent, which you read, change and submit"),
     ),
     "Reference": (

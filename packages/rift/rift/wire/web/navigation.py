@@ -22,6 +22,7 @@ class Entry:
 ENTRIES = (
     Entry("Boxes", "/app/boxes", "Work"),
     Entry("Repositories", "/app/repositories", "Work"),
+    Entry("Secrets", "/app/secrets", "Work"),
     Entry("Audit", "/app/audit", "Work"),
     Entry("Feedback", "/app/feedback", "Work"),
     Entry("Connections", "/app/connections", "You"),

@@ -29,6 +29,7 @@ from rift.times import age, ahead, rfc3339, span, took
 from rift.wire.hosts import hosts_of
 from rift.wire.refusals import mend_text, mend_value, refusal_problem
 from rift.wire.web import refusals
+from rift.wire.web.api import api_routes
 from rift.wire.web.navigation import Menu
 from rift.wire.web.pages import (
     account,
@@ -47,6 +48,7 @@ from rift.wire.web.pages import (
     passkeys,
     people,
     repositories,
+    secrets,
     sign_in,
     sso,
     waitlist,
@@ -71,6 +73,7 @@ PAGES: tuple[Page, ...] = (
     *consent.PAGES,
     *repositories.PAGES,
     *builds.PAGES,
+    *secrets.PAGES,
     *audit.PAGES,
     *docs.PAGES,
     *feedback.PAGES,
@@ -95,8 +98,9 @@ def web_site(deps: Deps, public: str) -> Site:
 
 def web_routes(deps: Deps, public: str) -> list[BaseRoute]:
     """The routes of every page, and of what they are made with."""
-    door = Door(web_site(deps, public))
-    routes: list[BaseRoute] = [door.route(page) for page in PAGES]
+    site = web_site(deps, public)
+    door = Door(site)
+    routes: list[BaseRoute] = [*api_routes(site), *(door.route(page) for page in PAGES)]
     return [*routes, Mount("/static", StaticFiles(directory=STATIC))]
 
 
@@ -280,7 +284,7 @@ STATUS = {"no_such_page": 404, "foreign_form": 403, "form_too_large": 413, "bad_
           "no_github_app": 404, "github_app_set": 409, "github_making_over": 410, "github_away": 503,
           "github_busy": 503, "no_github_login": 409, "no_github_account": 404, "github_connect_over": 410,
           "github_not_yours": 403, "github_not_owner": 403, "github_account_unknown": 404,
-          "nothing_to_erase": 404, "not_sealed": 409}  # fmt: skip
+          "nothing_to_erase": 404, "not_sealed": 409, "no_such_secret": 404, "secrets_unusable": 503}  # fmt: skip
 """The HTTP status of a refusal on a page, where it is not that of the JSON APIs."""
 
 
