@@ -22,7 +22,23 @@ WHO_MAY = "test_who_may_is_looked_at_at_each_request"
 VERBS = "tests/behaviour/machines/test_verbs.py"
 WRONG = "test_what_a_verb_is_asked_wrongly_is_told_and_goes_nowhere"
 TROUBLE = "test_githubs_own_words_come_through_with_what_to_do"
+SECRETS = "tests/unit/secrets/test_actions.py"
+SECRETS_DECIDED = "tests/unit/secrets/test_decide.py"
+SECRETS_PAGE = "tests/wire/web/test_secrets.py"
 ELSEWHERE = {
+    "secret_name": (SECRETS, "test_a_wrong_name_or_value_is_refused_to_all_alike"),
+    "secret_name_taken": (SECRETS, "test_a_wrong_name_or_value_is_refused_to_all_alike"),
+    "secret_value": (SECRETS, "test_a_wrong_name_or_value_is_refused_to_all_alike"),
+    "secret_limit": (SECRETS, "test_of_many_who_set_at_once_exactly_as_many_as_may_be_are_kept"),
+    "secrets_too_large": (SECRETS_DECIDED, "test_a_repository_has_so_many_secrets_of_so_many_bytes"),
+    "no_such_secret": (SECRETS, "test_an_admin_sets_changes_and_removes_a_secret"),
+    "secrets_unusable": (SECRETS, "test_a_vault_that_cannot_be_used_is_a_refusal_that_names_the_command"),
+    "secret_which_repository": (
+        SECRETS,
+        "test_a_name_that_two_organizations_have_is_asked_about_on_the_command_line",
+    ),
+    "not_signed_in": (SECRETS_PAGE, "test_the_api_answers_nobody_who_is_not_signed_in"),
+    "no_token_here": (SECRETS_PAGE, "test_the_api_takes_no_clients_token_not_even_an_admins"),
     "internal_error": (
         "tests/wire/mcp/test_server.py",
         "test_a_tool_that_fails_gives_an_id_and_nothing_of_the_failure",

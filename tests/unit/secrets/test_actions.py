@@ -194,9 +194,7 @@ async def test_the_operator_sets_lists_and_removes(team: Team) -> None:
     ("name", "value", "code"),
     [("1A", VALUE, "secret_name"), ("PATH", VALUE, "secret_name_taken"), ("API_KEY", "a\0", "secret_value")],
 )
-async def test_a_wrong_name_or_value_is_refused_to_everybody_alike(
-    team: Team, name: str, value: str, code: str
-) -> None:
+async def test_a_wrong_name_or_value_is_refused_to_all_alike(team: Team, name: str, value: str, code: str) -> None:
     for who in (team.ada, team.bob, team.eve):
         refused = await put(team, name, value, who)
         assert isinstance(refused, Refusal)
