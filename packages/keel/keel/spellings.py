@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from keel.settings import Words
 
 _HOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
+_PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 
 
 def _url(value: str) -> str:
@@ -82,6 +83,37 @@ def _mail_address(value: str) -> str:
     return value.strip()
 
 
+def _urls(value: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(_url(one) for one in value)
+    except ValueError:
+        raise ValueError("addresses like https://cache.example.com, separated by commas") from None
+
+
+def _host_patterns(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(one == "*" or _HOST_NAME.fullmatch(one.removeprefix("*.")) for one in value):
+        raise ValueError("hosts such as pypi.org, *.pypi.org for the names below one, or * alone, separated by commas")
+    return tuple(one.lower() for one in value)
+
+
+def _word(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", value.strip()):
+        raise ValueError("letters, digits, '.', '_' and '-'")
+    return value.strip()
+
+
+def _pem(value: str) -> str:
+    if not _PEM.fullmatch(value.strip()):
+        raise ValueError("a private key in PEM, from -----BEGIN to -----END, its line breaks as they are or as \\n")
+    return value.strip().replace("\\n", "\n")
+
+
+def _signing_keys(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(re.fullmatch(r"[\w.-]+:[A-Za-z0-9+/]{43}=", one) for one in value):
+        raise ValueError("keys as NAME:BASE64, separated by commas")
+    return value
+
+
 Url = Annotated[str, AfterValidator(_url)]
 """An address of http or https; the slash at its end is taken off."""
 Issuer = Annotated[str, AfterValidator(_issuer)]
@@ -102,3 +134,13 @@ MailDomains = Annotated[Words, AfterValidator(_domains)]
 """Domains of mail addresses, in lower case."""
 MailAddress = Annotated[str, AfterValidator(_mail_address)]
 """A plain mail address."""
+Urls = Annotated[Words, AfterValidator(_urls)]
+"""Addresses of http or https."""
+HostPatterns = Annotated[Words, AfterValidator(_host_patterns)]
+"""Hosts, `*.` before one for the names below it, or `*` for every one."""
+Word = Annotated[str, AfterValidator(_word)]
+"""A name or an id without spaces."""
+PrivateKey = Annotated[str, AfterValidator(_pem)]
+"""A private key in PEM; in one line, its breaks are `\\n`."""
+SigningKeys = Annotated[Words, AfterValidator(_signing_keys)]
+"""Public keys of Nix caches."""

@@ -16,12 +16,17 @@ from keel.spellings import (
     Collector,
     DatabaseUrl,
     HostName,
+    HostPatterns,
     Issuer,
     MailAddress,
     MailDomains,
     Networks,
     Paths,
+    PrivateKey,
     Secret,
+    SigningKeys,
+    Urls,
+    Word,
 )
 from keel.vault_folder import read_key
 from rift.names import LIMITS
@@ -257,11 +262,11 @@ class GitHubSettings(Section):
     app_id: int | None = Field(
         default=None, ge=1, description="The App's id; without it, the App that `rift github app-manifest` made."
     )
-    app_slug: str | None = Field(default=None, min_length=1, description="The App's name in addresses.")
-    client_id: str | None = Field(default=None, min_length=1, description="The App's client id.")
-    client_secret: str | None = Field(default=None, min_length=1, repr=False, description="The App's client secret.")
-    private_key: str | None = Field(
-        default=None, min_length=1, repr=False, description="The App's private key, in PEM, line breaks as \\n."
+    app_slug: Word | None = Field(default=None, description="The App's name in addresses.")
+    client_id: Word | None = Field(default=None, description="The App's client id.")
+    client_secret: Word | None = Field(default=None, repr=False, description="The App's client secret.")
+    private_key: PrivateKey | None = Field(
+        default=None, repr=False, description="The App's private key, in PEM, line breaks as \\n."
     )
     webhook_secret: str | None = Field(
         default=None, min_length=1, repr=False, description="The secret that GitHub signs webhooks with."
@@ -291,14 +296,14 @@ class EnvironmentSettings(Section):
         default=timedelta(minutes=30), gt=NO_TIME, description="How long a repository's setup may run in a box."
     )
     at_once: int = Field(default=2, ge=1, description="The most environments that are built at once on this host.")
-    substituters: Words = Field(
+    substituters: Urls = Field(
         default=("https://cache.nixos.org",), description="The caches that Nix asks before it builds; none is allowed."
     )
-    public_keys: Words = Field(
+    public_keys: SigningKeys = Field(
         default=("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=",),
         description="The keys that those caches sign with.",
     )
-    hosts: Words = Field(
+    hosts: HostPatterns = Field(
         default=(),
         description="More hosts that builds may reach, `*.` for names below; `*` alone: the whole public internet.",
     )

@@ -42,6 +42,7 @@ def test_every_error_is_told_at_once_and_in_the_colon_form() -> None:
 ANY_TEXT = (
     *("Rift:Server:Host", "Rift:Mail:User", "Rift:Mail:Password"),
     *("Rift:SignIn:OidcClient", "Rift:SignIn:OidcSecret", "Rift:SignIn:OidcName"),
+    "Rift:Github:WebhookSecret",
 )
 """Another system's names and secrets: no text is wrong."""
 

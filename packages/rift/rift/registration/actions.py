@@ -117,7 +117,7 @@ def _given(deps: Deps) -> App | None:
         return None
     return App(
         said.app_id, said.app_slug, app_page(said.url, said.app_slug), said.client_id, said.client_secret,
-        said.private_key.replace("\\n", "\n"), said.webhook_secret or "",
+        said.private_key, said.webhook_secret or "",
     )  # fmt: skip
 
 
