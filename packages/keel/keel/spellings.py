@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
+from keel.hosts import is_loopback
 from keel.settings import Words
 
 _HOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
@@ -26,6 +27,20 @@ def _url(value: str) -> str:
     if not host or url.query or url.fragment or url.username or url.password or url.scheme not in ("http", "https"):
         raise ValueError(should)
     return value.strip().rstrip("/")
+
+
+def _base_url(value: str) -> str:
+    should = "an address like https://rift.example.com, https unless it is this machine, without a path"
+    try:
+        url = urlsplit(value.strip())
+        host, _ = url.hostname, url.port
+    except ValueError:
+        raise ValueError(should) from None
+    plain = url.scheme == "http" and host is not None and is_loopback(host)
+    extra = url.path.rstrip("/") or url.query or url.fragment or url.username or url.password
+    if not host or extra or not (url.scheme == "https" or plain):
+        raise ValueError(should)
+    return f"{url.scheme}://{url.netloc.lower()}"
 
 
 def _issuer(value: str) -> str:
@@ -114,6 +129,8 @@ def _signing_keys(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+"""Where a whole server is: https unless it is this machine, no path."""
 Url = Annotated[str, AfterValidator(_url)]
 """An address of http or https; the slash at its end is taken off."""
 Issuer = Annotated[str, AfterValidator(_issuer)]
