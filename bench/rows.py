@@ -16,6 +16,7 @@ import psycopg
 
 from bench.floors import Peer, jail_words, owner, peer, run_as, run_times
 from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, percentile, shown, start, timed
+from bench.heads import heads
 from bench.layers import layers
 from bench.ledger import ledger
 from bench.parked import parked
@@ -388,4 +389,5 @@ ROWS = {
     "parked": parked,
     "layers": layers,
     "ledger": ledger,
+    "heads": heads,
 }
