@@ -1,4 +1,4 @@
-"""Heads that move at GitHub, a stand-in on this machine, until their boxes are warm; and a repository with a long past."""
+"""Heads that move at GitHub, a stand-in here, until their boxes are warm; and a repository with a long past."""
 
 from __future__ import annotations
 
