@@ -13,6 +13,7 @@ from tests.unit.people.house import act
 
 from keel.refusal import Refusal
 from keel.vault import vault_of
+from rift.drivers.github.fake import APP
 from rift.drivers.github.protocol import App, UserTokens
 from rift.logins import actions
 from rift.logins.model import Gone, Person, Step
@@ -268,9 +269,24 @@ async def test_a_login_that_ends_after_its_person_was_put_out_connects_nothing(h
 
 async def test_an_authorization_that_was_taken_back_at_github_is_forgotten_here(hub: Hub) -> None:
     await hub.logged_in(hub.ada, "ada-l")
-    async with hub.deps.db.tx() as tx:
-        assert await actions.revoked_there(tx, hub.deps, hub.github.accounts["ada-l"].id) == 1
+    account = hub.github.accounts["ada-l"].id
+    await actions.check_account(hub.deps, account)
+    assert len(await hub.rows("SELECT * FROM github_users")) == 1
+    person = await actions.person_token(hub.deps, hub.ada.user)
+    assert isinstance(person, Person)
+    assert await actions.check_token(hub.deps, hub.ada.user, "one of before") is None
+    await hub.github.revoke(APP, person.token)
+    await actions.check_account(hub.deps, account)
     assert await hub.rows("SELECT * FROM github_users") == []
+    assert code_of(await actions.check_token(hub.deps, hub.ada.user, person.token)) == "no_github_login"
+
+
+async def test_whose_token_github_does_not_take_is_told_to_log_in_again(hub: Hub) -> None:
+    await hub.logged_in(hub.ada, "ada-l")
+    person = await actions.person_token(hub.deps, hub.ada.user)
+    assert isinstance(person, Person)
+    await hub.github.revoke(APP, person.token)
+    assert code_of(await actions.check_token(hub.deps, hub.ada.user, person.token)) == "github_login_over"
 
 
 async def test_tokens_that_cannot_be_unsealed_mean_another_login_and_no_failure(hub: Hub) -> None:

@@ -16,11 +16,12 @@ from keel.db import Tx
 from keel.secrecy import masked
 from rift.audit import note
 from rift.coverage import store
-from rift.coverage.decide import action_of, decide_cover, decide_heard, rests_until
+from rift.coverage.decide import action_of, decide_cover, decide_heard, decide_revoked, rests_until
 from rift.coverage.model import Covered, Listed, Listing
 from rift.deps import Deps
 from rift.drivers.github.protocol import GitHubBusy, GitHubDenied, GitHubError, GitHubMissing, RepositoryPage
 from rift.github import actions as github
+from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.repos import actions as repos
 from rift.times import rfc3339
@@ -57,6 +58,8 @@ async def heard(deps: Deps, delivery: str, event: str, body: Mapping[str, Any]) 
     async with deps.db.tx() as tx:
         if not await store.insert_delivery(tx, delivery, event, action_of(body), deps.clock.now()):
             return False
+        if (account := decide_revoked(event, body)) is not None:
+            await logins.look_again(tx, account)
         if look is None or not await store.is_known(tx, look.installation):
             return True
         if look.repository is None:

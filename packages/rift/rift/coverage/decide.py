@@ -83,6 +83,11 @@ def decide_heard(event: str, body: Mapping[str, Any]) -> Heard | None:
     return Heard(installation, repository) if event == "push" and repository is not None else None
 
 
+def decide_revoked(event: str, body: Mapping[str, Any]) -> int | None:
+    """Whose account (by id) an event says has taken its authorization of the App back; None for every other event."""
+    return _id(body.get("sender")) if event == "github_app_authorization" else None
+
+
 def action_of(body: Mapping[str, Any]) -> str | None:
     """What became of what an event is about, as `renamed`; None where it says nothing of that shape."""
     action = body.get("action")

@@ -175,6 +175,8 @@ async def update(tx: Tx, installation: int, changes: Sequence[tuple[str, Listed,
     await tx.many(
         """
         UPDATE repos SET account = %(account)s, owner = %(owner)s, name = %(name)s, url = %(url)s,
+                         formerly = CASE WHEN (owner, name) IS NOT DISTINCT FROM (%(owner)s, %(name)s) THEN formerly
+                                         ELSE array_append(formerly, owner || '/' || name) END,
                          default_branch = %(branch)s, archived = %(archived)s, uncovered_at = NULL,
                          sync_after = NULL, sync_failures = 0
         WHERE id = %(id)s

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.vault import VaultTrouble
@@ -238,15 +239,49 @@ async def disconnect(deps: Deps, act: Act) -> Gone | Refusal:
     return Gone(gone.login, await _revoke_of(deps, gone))
 
 
-async def revoked_there(tx: Tx, deps: Deps, github_id: int) -> int:
-    """Forget the tokens of an account whose person took the authorization back at GitHub; how many people's."""
-    found = await store.of_account(tx, github_id)
+async def check_token(deps: Deps, user: str, token: str) -> Refusal | None:
+    """GitHub did not take a token of a person's: whether their authorization was taken back there.
+
+    Then their account is forgotten, and this says so. None where GitHub takes it, or another token is kept by now.
+    """
+    async with deps.db.look(user) as tx:
+        found = await store.find(tx, user)
+    if found is None:
+        return refusals.no_login()
+    person = await _opened(deps, found)
+    if isinstance(person, Refusal) or person.token != token:
+        return None
+    try:
+        await deps.github.user(token)
+    except GitHubDenied:
+        await _revoked_there(deps, found)
+        return refusals.login_over(found.login, "it was taken back there")
+    except GitHubError:
+        return None
+    return None
+
+
+async def look_again(tx: Tx, github_id: int) -> None:
+    """Have the tokens of an account checked, once this transaction commits: GitHub says that they were taken back."""
+    await jobs.defer(tx, "logins.check", once=f"check:{github_id}", github_id=github_id)
+
+
+async def check_account(deps: Deps, github_id: int) -> None:
+    """Ask GitHub whether it takes the tokens of an account; who took them back is forgotten. Source: the job."""
+    async with deps.db.tx("github logins") as tx:
+        found = await store.of_account(tx, github_id)
     for one in found:
-        await store.remove(tx, one.user)
-        await note(
-            tx, deps, "github login revoked", task=None, box=None, actor=one.user, arguments={"login": one.login}
-        )
-    return len(found)
+        person = await person_token(deps, one.user)
+        if not isinstance(person, Refusal):
+            await check_token(deps, one.user, person.token)
+
+
+async def _revoked_there(deps: Deps, one: Login) -> None:
+    async with deps.db.tx(one.user) as tx:
+        if await store.remove(tx, one.user, one.sealed) is not None:  # else newer tokens are kept by now
+            await note(
+                tx, deps, "github login revoked", task=None, box=None, actor=one.user, arguments={"login": one.login}
+            )
 
 
 async def end_put_out(deps: Deps) -> None:

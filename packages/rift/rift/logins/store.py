@@ -104,16 +104,17 @@ async def let_go(tx: Tx, user: str, epoch: int, failure: str | None) -> None:
     )
 
 
-async def remove(tx: Tx, user: str) -> Login | None:
-    """Forget a person's account, put out or not; what there was."""
+async def remove(tx: Tx, user: str, sealed: bytes | None = None) -> Login | None:
+    """Forget a person's account, put out or not; with `sealed` only while these are its tokens. What there was."""
     return await tx.one(
         Login,
         """
-        DELETE FROM github_users g USING users u WHERE g.user_id = %(user)s AND u.id = g.user_id
+        DELETE FROM github_users g USING users u
+        WHERE g.user_id = %(user)s AND u.id = g.user_id AND g.sealed = coalesce(%(sealed)s::bytea, g.sealed)
         RETURNING g.user_id AS "user", u.email, g.github_id, g.login, g.sealed, g.expires_at, g.refresh_expires_at,
                   g.refresh_epoch, g.refresh_until, g.failure, g.connected_at
         """,
-        {"user": user},
+        {"user": user, "sealed": sealed},
     )
 
 

@@ -65,7 +65,8 @@ async def _done(deps: Deps, who: Admitted, name: str, given: Given, told: dict[s
     except GitHubBusy as error:
         return refusals.busy(person.login, max(1.0, (error.until - deps.clock.now()).total_seconds()))
     except GitHubDenied as error:
-        return refusals.denied(person.login, who.repo.full, _short(error))
+        over = await logins.check_token(deps, who.owner, person.token)
+        return over or refusals.denied(person.login, who.repo.full, _short(error))
     except GitHubMissing:
         return refusals.missing(person.login, who.repo.full, what)
     except GitHubRefused as error:

@@ -104,6 +104,11 @@ async def find_watched(tx: Tx, deps: Deps, caller: Caller, repo: str, ref: str) 
     return decide_head(one, ref_of(ref), watches, member.admin, member.name, deps.clock.now())
 
 
+async def former_names(tx: Tx, id: str) -> list[str]:
+    """What a repository (by id) was called before, where no other of its organization is called so now."""
+    return await store.former_names(tx, id)
+
+
 async def find_by_id(tx: Tx, caller: Caller, id: str) -> tuple[Repo, Membership] | Refusal:
     """The caller's repository with this id, and their place in its organization. Source: its pages."""
     repo = await store.find(tx, id)

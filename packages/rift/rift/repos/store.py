@@ -186,9 +186,26 @@ async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo |
 async def put_name(tx: Tx, id: str, owner: str, name: str) -> None:
     """Give the repository another name."""
     await tx.run(
-        "UPDATE repos SET owner = %(owner)s, name = %(name)s WHERE id = %(id)s",
+        """
+        UPDATE repos SET owner = %(owner)s, name = %(name)s, formerly = array_append(formerly, owner || '/' || name)
+        WHERE id = %(id)s AND (owner, name) IS DISTINCT FROM (%(owner)s, %(name)s)
+        """,
         {"id": id, "owner": owner, "name": name},
     )
+
+
+async def former_names(tx: Tx, id: str) -> list[str]:
+    """What the repository (by id) was called before, as `OWNER/NAME`, where no other of its organization is now."""
+    rows = await tx.rows(
+        """
+        SELECT f.name FROM repos r CROSS JOIN unnest(r.formerly) AS f (name)
+        WHERE r.id = %(id)s AND NOT EXISTS (
+            SELECT FROM repos o WHERE o.org = r.org AND o.id <> r.id AND o.uncovered_at IS NULL
+                                  AND lower(o.owner || '/' || o.name) = lower(f.name))
+        """,
+        {"id": id},
+    )
+    return [row["name"] for row in rows]
 
 
 async def put_push(tx: Tx, id: str, default: bool | None, watched: bool | None) -> None:

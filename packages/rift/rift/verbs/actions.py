@@ -79,10 +79,12 @@ async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None 
         repo = await repos.repo_by_id(tx, standing.repo)
         member = await people.role_in(tx, repo.org, standing.owner) if repo and standing.owner else None
         covered = repo is not None and await _covered(tx, repo)
+        # A box that was made before the repository was renamed calls it as it was called then.
+        former = await repos.former_names(tx, repo.id) if repo and repository not in (None, repo.full) else []
     found = decide_admit(standing, repo, member, covered)
     refusal = found if isinstance(found, Refusal) else None
     if isinstance(found, Admitted) and repository is not None:
-        refusal = decide_repository(repository, found)
+        refusal = decide_repository(repository, found, former)
     if refusal is not None:
         act = SystemAct(tool, {}, began, VIA)
         async with audited(deps, act) as (tx, row):
@@ -263,7 +265,8 @@ async def _github(
                 yield Answer(200, _type(asked), carried.parts)
                 return
             said = await beginning(carried.parts, SAID_BYTES)
-            yield _unlike(who, person.login, carried.status, said)
+            over = await logins.check_token(deps, who.owner, person.token) if carried.status == 401 else None
+            yield over or _unlike(who, person.login, carried.status, said)
     except CarrierError as error:
         raise ForgeError(error.reason) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from keel.refusal import Refusal
 from rift.drivers.forge.packets import (
@@ -50,10 +50,11 @@ def decide_admit(standing: Standing, repo: Repo | None, member: Membership | Non
     return Admitted(standing.box, standing.name, standing.task, standing.owner, repo, member.name)
 
 
-def decide_repository(asked: str, admitted: Admitted) -> Refusal | None:
-    """Whether the repository that is asked for is the box's own; a box reaches no other."""
+def decide_repository(asked: str, admitted: Admitted, former: Collection[str] = ()) -> Refusal | None:
+    """Whether the repository that is asked for is the box's own, by a `former` name too; a box reaches no other."""
     name = asked.removesuffix(".git")
-    return None if name.lower() == admitted.repo.full.lower() else refusals.other_repository(admitted.repo.full, name)
+    own = {one.lower() for one in (admitted.repo.full, *former)}
+    return None if name.lower() in own else refusals.other_repository(admitted.repo.full, name)
 
 
 def decide_push(updates: Iterable[Update], rules: Rules) -> dict[str, str]:

@@ -94,6 +94,7 @@ ALTER TABLE repos ADD COLUMN forge text NOT NULL DEFAULT 'local' CHECK (forge IN
 ALTER TABLE repos ADD COLUMN account bigint REFERENCES github_accounts;
 ALTER TABLE repos ADD COLUMN github_id bigint;
 ALTER TABLE repos ADD COLUMN default_branch text;
+ALTER TABLE repos ADD COLUMN formerly text[] NOT NULL DEFAULT '{}'; -- its names of before: boxes that live call it so
 ALTER TABLE repos ADD COLUMN archived boolean NOT NULL DEFAULT false;
 ALTER TABLE repos ADD COLUMN uncovered_at timestamptz;  -- the App covers it no more, or it is not there any more
 ALTER TABLE repos ADD COLUMN sync_after timestamptz;    -- not read by itself before: it could not be, or GitHub wants patience
