@@ -74,6 +74,8 @@ async def test_a_renamed_repository_keeps_its_row_its_watches_and_its_mirror(acm
     acme.becomes(app, name="application", default_branch="trunk", archived=True)
     assert await acme.cover() == Covered(changed=1)
     after = (await acme.rows())[app.id]
+    async with acme.hub.deps.db.tx() as tx:
+        assert await repos.former_names(tx, after["id"]) == ["acme-inc/app"]
     assert (after["id"], after["full"]) == (before["id"], "acme-inc/application")
     assert (after["url"], after["default_branch"]) == ("https://github.com/acme-inc/application.git", "trunk")
     assert after["archived"]
@@ -94,6 +96,8 @@ async def test_two_repositories_may_change_their_names_with_each_other(acme: Cov
     assert await acme.cover() == Covered(changed=2)
     rows = await acme.rows()
     assert (rows[one.id]["full"], rows[two.id]["full"]) == ("acme-inc/two", "acme-inc/one")
+    async with acme.hub.deps.db.tx() as tx:  # a name that another has by now is no former one
+        assert await repos.former_names(tx, rows[one.id]["id"]) == []
 
 
 async def test_an_account_that_is_renamed_takes_its_repositories_along(acme: Covering) -> None:

@@ -174,12 +174,17 @@ async def test_githubs_own_words_come_through_with_what_to_do(rift: Place, jail:
     github.busy_until, github.down = None, True
     assert (await ask(jail, "issue-read", number=1))[1].startswith("GitHub could not be asked: ")
     github.down = False
+    github.projects["acme/app"].archived = True
+    _, said = await ask(jail, "pr-comment", number=1, body="More.")
+    assert said.startswith("GitHub does not let ada do this in acme/app: ")
+    assert "archived" in said
     github.grants.clear()
     _, said = await ask(jail, "issue-read", number=1)
-    assert said.startswith("GitHub does not let ada do this in acme/app: ")
+    assert said.startswith("GitHub does not take the login of ada any more: it was taken back there.")
     assert "rift_github_login" in said
     assert [outcome for _, outcome in await recorded(rift)] == [
         "verb_refused", "verb_missing", "verb_github_busy", "verb_github_away", "verb_denied",
+        "github_login_over",
     ]  # fmt: skip
 
 

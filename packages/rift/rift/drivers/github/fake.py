@@ -82,6 +82,8 @@ class Project:
     checks: dict[str, list[Check]] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     """By a check's address."""
+    archived: bool = False
+    """Whether it takes nothing new."""
 
 
 class FakeGitHub:
@@ -284,7 +286,7 @@ class FakeGitHub:
         self, token: str, full: str, *, head: str, base: str, title: str, body: str, draft: bool
     ) -> Pull:
         self._ask("open_pull")
-        login, project = self._login(token), self._project(full)
+        login, project = self._login(token), self._open_project(full)
         if head not in project.branches:
             raise GitHubRefused("Validation Failed; PullRequest head invalid")
         if any(one.head == head and one.state == "open" for one in project.pulls.values()):
@@ -316,7 +318,7 @@ class FakeGitHub:
 
     async def comment(self, token: str, full: str, number: int, body: str) -> Comment:
         self._ask("comment")
-        login, project = self._login(token), self._project(full)
+        login, project = self._login(token), self._open_project(full)
         issue = self._there(project.issues, number)
         url = f"{issue.url}#issuecomment-{next(self._numbers)}"
         made = Comment(login, self.clock.now().replace(microsecond=0), body, url)
@@ -371,6 +373,12 @@ class FakeGitHub:
         if full not in self.projects:
             raise GitHubMissing("GitHub has no such thing, or does not show it (status 404): Not Found")
         return self.projects[full]
+
+    def _open_project(self, full: str) -> Project:
+        project = self._project(full)
+        if project.archived:
+            raise GitHubDenied("GitHub does not allow it (status 403): Repository was archived so is read-only.")
+        return project
 
     def _login(self, token: str) -> str:
         grant = self.grants.get(token)
