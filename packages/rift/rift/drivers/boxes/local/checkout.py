@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 DONE = "checkout.done"
+NO_SERVER = "file:///nonexistent"  # git-lfs shall ask nobody, whatever a repository's own configuration names
 NAME_LIMIT = 200
 LIST_LIMIT = 1024 * 1024  # characters that are read of a file in which a repository lists what it needs
 
@@ -41,12 +42,13 @@ def git(plan: dict[str, Any], objects: str, *words: str) -> str:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_LFS_SKIP_SMUDGE": "1",  # of what was gathered it writes the content all the same, and asks no server
+        "GIT_LFS_SKIP_DOWNLOAD_ERRORS": "1",  # what was not gathered stays a pointer
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": listed_path(objects),
     }
     settings = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "checkout.workers=0"]
     if plan.get("git_lfs"):
         settings += ["filter.lfs.process=git-lfs filter-process", "filter.lfs.required=false"]
+        settings += ["lfs.url=" + NO_SERVER, "lfs.transfer.maxretries=1"]
     done = subprocess.run(
         [plan["git"], *(word for one in settings for word in ("-c", one)), *words],
         env=environment,

@@ -99,7 +99,7 @@ async def fetch(
     free = (await asyncio.to_thread(shutil.disk_usage, repository)).free
     if sum(one.size for one in missing) > free - KEPT_FREE:
         return f"{told} This host has no room for them."
-    settings = [*FETCH, f"lfs.storage={store}", f"remote.origin.url={url}"]
+    settings = [*FETCH, f"remote.origin.url={url}"]
     if (endpoint := server(url)) is not None:
         settings.append(f"lfs.url={endpoint}")
     words = [word for one in settings for word in ("-c", one)]
@@ -107,6 +107,7 @@ async def fetch(
         *opening.words, *words, f"--git-dir={repository}", "lfs", "fetch", "--include=", "--exclude=", "origin", commit,
         seconds=seconds, url=url, access=opening.access, more=opening.more,
     )  # fmt: skip
+    await asyncio.to_thread(_move, repository / "lfs" / "objects", store, missing)
     await asyncio.to_thread(_readable, store)
     left = sum([not await asyncio.to_thread(kept, store, one) for one in missing])
     if left == 0:
@@ -130,6 +131,17 @@ def names(found: Sequence[str]) -> str:
         "".join(letter if letter.isprintable() else "?" for letter in name[:NAME_MOST]) for name in found[:SHOWN_MOST]
     ]
     return ", ".join(shown_names)
+
+
+def _move(fetched: Path, store: Path, wanted: Sequence[Pointer]) -> None:
+    """From a submodule's mirror to the one store. (`lfs.storage` would count for an origin on this host as well.)"""
+    if fetched == store / "objects":
+        return
+    for one in wanted:
+        part = Path(one.oid[:2], one.oid[2:4])
+        if (fetched / part / one.oid).is_file():
+            (store / "objects" / part).mkdir(parents=True, exist_ok=True)
+            (fetched / part / one.oid).replace(store / "objects" / part / one.oid)
 
 
 def _readable(store: Path) -> None:
