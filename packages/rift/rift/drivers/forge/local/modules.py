@@ -105,7 +105,7 @@ def local_path(url: str) -> Path | None:
     """The path that git would read for this address; None for one of another host."""
     scheme, colons, rest = url.partition("://")
     if colons:
-        return Path("/" + unquote(rest)) if scheme.lower() == "file" else None
+        return Path("/" + unquote(rest).lstrip("/")) if scheme.lower() == "file" else None
     return None if ":" in url.partition("/")[0] else Path(url)
 
 
@@ -121,6 +121,8 @@ def _beside(base: str, url: str) -> str:
                 raise BadModule("its address leads beyond the host of the repository")
             between, left = left[cut], left[:cut]
         url = url.partition("/")[2]
+    if not url or ".." in url.split("/"):
+        raise BadModule("its address is none that may be fetched")
     return f"{start}{left}{between}{url}"
 
 
