@@ -68,7 +68,7 @@ class Origin:
 
 
 def advertised(repository: Path) -> bytes:
-    words = ["git", "-C", repository, "upload-pack", "--stateless-rpc", "--advertise-refs", "."]
+    words = ["git", "-C", str(repository), "upload-pack", "--stateless-rpc", "--advertise-refs", "."]
     told = subprocess.run(words, capture_output=True, check=True).stdout
     return b"001e# service=git-upload-pack\n0000" + told
 
