@@ -108,6 +108,8 @@ def wrong(row: Row, found: Status) -> Iterator[str]:
 def _uids(user: str, found: set[int]) -> set[int]:
     if user == "you":
         return {os.geteuid()}
+    if user == "reader":
+        return {LocalConfig(Path("/")).reader_uid}
     if user == "box":
         config = LocalConfig(Path("/"))
         return (

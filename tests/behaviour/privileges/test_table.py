@@ -22,6 +22,7 @@ from keel.postgres import EmbeddedPostgres
 from keel.testing import eventually
 from rift.drivers.boxes.local import LocalConfig
 from rift.drivers.boxes.local.runtime import Trial, find_python, install
+from rift.drivers.forge.local.reader import Reader
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ async def test_every_process_is_as_the_page_says(up: Running) -> None:
         async with _adding(up) as (line, git):
             found |= {"command line": [line], "git": git}
             table = rows()
-            assert set(table) == {name for name, pids in found.items() if pids} | {"launcher", "pasta"}
+            assert set(table) == {name for name, pids in found.items() if pids} | {"launcher", "pasta", "git reader"}
             faults = [
                 fault for name, row in table.items() for pid in found.get(name, []) for fault in _faults(row, pid)
             ]
@@ -167,6 +168,17 @@ class _adding:
     async def __aexit__(self, *_: object) -> None:
         await self.silent.__aexit__()
         await asyncio.to_thread(self.process.wait, 60)
+
+
+def test_what_reads_the_pushes_of_boxes_is_as_the_page_says() -> None:
+    config = LocalConfig(Path("/"))
+    words = Reader(config.reader_uid, config.group).words() if AS_ROOT else ()
+    told = subprocess.run([*words, "/bin/cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
+    status = Status("self")
+    parent = status["Pid"]
+    status.values = dict(line.split(":\t", 1) for line in told.splitlines() if ":\t" in line)
+    assert status["PPid"] == parent
+    assert list(wrong(rows()["git reader"], status)) == []
 
 
 async def test_the_launcher_and_what_it_starts_are_as_the_page_says(up: Running) -> None:
