@@ -15,7 +15,7 @@ from keel.refusal import Refusal
 from keel.vault import vault_of
 from rift.drivers.github.fake import APP
 from rift.drivers.github.protocol import App, UserTokens
-from rift.logins import actions
+from rift.logins import actions, store
 from rift.logins.model import Gone, Person, Step
 from rift.people import actions as people
 from rift.people.actions import operator
@@ -302,3 +302,15 @@ async def test_what_was_begun_and_is_over_is_deleted(hub: Hub) -> None:
     await actions.forget(hub.deps)
     assert await hub.rows("SELECT * FROM github_logins") == []
     assert await hub.rows("SELECT * FROM github_connects") == []
+
+
+async def test_who_looked_before_newer_tokens_came_claims_nothing_after(hub: Hub) -> None:
+    await hub.logged_in(hub.ada, "ada-l")
+    hub.clock.advance(timedelta(hours=8))
+    async with hub.deps.db.tx() as tx:
+        seen = await store.find(tx, hub.ada.user)
+    assert seen is not None
+    assert isinstance(await actions.person_token(hub.deps, hub.ada.user), Person)
+    now = hub.clock.now()
+    async with hub.deps.db.tx() as tx:
+        assert await store.claim(tx, hub.ada.user, seen.refresh_epoch, now, now + timedelta(minutes=1)) is None
