@@ -13,6 +13,7 @@ from typing import TypeVar
 from tests.browser.world import ADA, make_world
 from tests.unit.people.house import nobody
 
+from keel.clock import SystemClock
 from keel.refusal import Refusal
 from keel.testing.plugin import FreshDatabase
 from keel.web.serving import server
@@ -20,6 +21,7 @@ from rift import app, serving
 from rift.deps import Deps
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.forge.fake import FakeForge
+from rift.drivers.github.fake import FakeGitHub
 from rift.drivers.nix.fake import FakeBuilder
 from rift.mail import actions as mail
 from rift.settings import RiftSettings, ServerSettings
@@ -86,6 +88,7 @@ class Site:
             boxes=FakeBoxes(nobody),
             forge=FakeForge(),
             builder=FakeBuilder(),
+            github=FakeGitHub(SystemClock()),
         ) as deps:
             self.deps = deps
             await app.months(deps)

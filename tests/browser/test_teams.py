@@ -14,7 +14,14 @@ from tests.browser.world import ADA, GRACE
 pytestmark = [pytest.mark.needs("chromium", "npm"), pytest.mark.timeout(280)]
 
 TEAM = "/app/organizations/org_engines"
-PAGES = (TEAM, f"{TEAM}/leave", f"{TEAM}/members/user_odd", "/app/people/user_odd", "/app/people/user_out")
+PAGES = (
+    TEAM,
+    f"{TEAM}/github",
+    f"{TEAM}/leave",
+    f"{TEAM}/members/user_odd",
+    "/app/people/user_odd",
+    "/app/people/user_out",
+)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from keel.db import Tx
 from keel.refusal import Refusal
 from rift.deps import Deps
+from rift.drivers.github.fake import APP, FakeGitHub
+from rift.logins import actions as logins
 from rift.people import actions as people
 from rift.people.model import User
 
@@ -145,6 +149,39 @@ FEEDBACK = """
 """
 
 
+APP_ROW = """
+    INSERT INTO github_app (app_id, slug, html_url, client_id, sealed, created_at)
+    VALUES (%(id)s, %(slug)s, %(url)s, %(client)s, %(sealed)s, %(now)s)
+"""
+ACCOUNTS = """
+    INSERT INTO github_accounts
+        (installation, org, account_id, login, kind, enabled, suspended_at, removed_at, connected_by, connected_at,
+         failure)
+    SELECT n + 80, org, n + 80, login, kind, enabled, suspended, removed, %(user)s, %(now)s, failure
+    FROM (VALUES (1, 'org_engines', 'engines-inc', 'Organization', true, NULL::timestamptz,
+                  NULL::timestamptz, NULL::text),
+                 (2, 'org_engines', repeat('a', 39), 'Organization', false, NULL, NULL, NULL),
+                 (3, 'org_engines', 'engines-labs', 'Organization', true, %(now)s, NULL, NULL),
+                 (4, 'org_engines', 'engines-old', 'Organization', true, NULL, %(now)s, NULL),
+                 (5, 'org_engines', 'engines-odd', 'Organization', true, NULL, NULL, left(%(markup)s || %(long)s, 300)),
+                 (6, %(org)s, 'ada-l', 'User', true, NULL, NULL, NULL)
+         ) AS one (n, org, login, kind, enabled, suspended, removed, failure)
+"""
+
+
+async def _at_github(tx: Tx, deps: Deps, user: str) -> None:
+    """An App that was made here, whose person has logged in, and installations that could be connected."""
+    hub = deps.github
+    assert isinstance(hub, FakeGitHub)
+    for login in ("engines-new", "b" * 39):
+        hub.install(login, "Organization", "ada-l")
+    names = ("client_secret", "private_key", "webhook_secret")
+    secrets = json.dumps({name: getattr(APP, name) for name in names}).encode()
+    told = {"id": APP.id, "slug": APP.slug, "url": APP.html_url, "client": APP.client_id, "now": deps.clock.now()}
+    await tx.run(APP_ROW, {**told, "sealed": deps.vault.seal(secrets, "github app")})
+    assert await logins.keep(tx, deps, user, hub.account("ada-l"), hub.person("ada-l"))
+
+
 async def make_world(deps: Deps) -> None:
     """Make all of it: people by the actions, by statements what only agents do."""
     for email in (ADA, GRACE, NEWCOMER):
@@ -168,5 +205,6 @@ async def _fill(tx: Tx, deps: Deps) -> None:
         "email": ADA,
     }
     work = (REPOS, HEADS, WATCHES, HUB, COVERED, BUILDS, SAID, TASKS, BOXES, COMMANDS)
-    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS, LETTERS, FEEDBACK):
+    for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS, LETTERS, FEEDBACK, ACCOUNTS):
         await tx.run(statement, facts)
+    await _at_github(tx, deps, user.id)

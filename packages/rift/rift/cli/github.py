@@ -10,10 +10,14 @@ import typer
 from rift.cli.place import DataOption, JsonOption, fail, find, with_system
 
 if TYPE_CHECKING:
+    from rift.cli.place import Place
     from rift.deps import Deps
+    from rift.drivers.boxes.local.doctor import Check
     from rift.github.model import GitHubAccount
     from rift.logins.model import Login
     from rift.registration.model import Standing
+
+CHECK_SECONDS = 30.0
 
 app = typer.Typer(help="The GitHub App, and what is connected by it.", no_args_is_help=True)
 
@@ -116,3 +120,35 @@ def status(data: DataOption = None, as_json: JsonOption = False) -> None:
         print(f"account {one.login}  {one.kind}  {one.state}{f'  {one.failure}' if one.failure else ''}")
     for person in people:
         print(f"{person.email} is {person.login}{f'  {person.failure}' if person.failure else ''}")
+
+
+async def check_github(place: Place) -> list[Check]:
+    """Whether GitHub takes the App, on a system that runs and has one: a finding of `rift doctor`."""
+    import asyncio
+
+    from keel.db import Busy, OperationalError
+    from rift import app
+    from rift.drivers.boxes.local.doctor import Check
+    from rift.drivers.github.protocol import GitHubError
+    from rift.registration import actions as registration
+
+    if place.running() is None:
+        return []
+    where = place.settings.github.url
+    try:
+        async with (
+            asyncio.timeout(CHECK_SECONDS),
+            app.connect(place.settings, place.data, place.url("runtime")) as deps,
+        ):
+            known = await registration.app_of(deps)
+            if known is None:
+                return []
+            found = await deps.github.installations(known)
+    except GitHubError as error:
+        return [Check("github", False, f"The GitHub App cannot be used at {where}: {error.reason.rstrip('.')}.", None)]
+    except (Busy, OperationalError, OSError, TimeoutError):
+        return []  # the database is away, as another finding says
+    suspended = sum(one.suspended for one in found)
+    accounts = f"{len(found)} account{'' if len(found) == 1 else 's'}"
+    more = f", {suspended} of them suspended" if suspended else ""
+    return [Check("github", True, f"GitHub takes the App {known.slug}; it is installed in {accounts}{more}.", None)]

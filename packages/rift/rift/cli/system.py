@@ -119,6 +119,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     from keel.commanding import checks_told
     from rift import app
     from rift.cli.counting import Finding, count
+    from rift.cli.github import check_github
     from rift.cli.whom import check_server
     from rift.drivers.boxes.local.doctor import Check, check_host
 
@@ -126,6 +127,7 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     note("Trying what this host allows …")
     checks: list[Check | Finding] = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
     checks += loop(count(place))
+    checks += loop(check_github(place))
     checks = [check._replace(mend=check.mend and place.mending(check.mend)) for check in checks]
     print(checks_told(checks, as_json=as_json))
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
