@@ -41,8 +41,10 @@ ACCESS_FOR = timedelta(hours=8)
 REFRESH_FOR = timedelta(days=184)
 CODE_FOR = timedelta(minutes=15)
 EVERY = 5
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nZmFrZQ==\n-----END RSA PRIVATE KEY-----\n"
+"""Looks like one, and signs nothing."""
 APP = App(
-    1, "rift-test", "https://github.com/apps/rift-test", "Iv1.0123456789abcdef", "fake-client-secret", "fake-key",
+    1, "rift-test", "https://github.com/apps/rift-test", "Iv1.0123456789abcdef", "fake-client-secret", KEY,
     "fake-webhook-secret",
 )  # fmt: skip
 
