@@ -129,13 +129,13 @@ async def test_a_database_that_dies_is_told_as_such_comes_back_and_nothing_is_lo
 
 
 async def test_serve_and_worker_do_the_same_job_and_a_killed_worker_loses_nothing() -> None:
-    with folder() as data:
+    with folder() as data, folder() as elsewhere:
         web, worker = Running(data, "serve"), Running(data, "worker")
         try:
             assert rift("user", "add", "ada@example.com", "--admin", "--data", data).status == 0
             made = rift("token", "new", "--user", "ada@example.com", "--client", "C", "--data", data)
             web.token = made.out.split()[-1]
-            origin = data / "origin"
+            origin = elsewhere / "origin"  # below the data folder no keeper reads one
             _repository(origin)
             assert rift("repo", "add", SAMPLE, origin, "--data", data).status == 0
             web.start("Rift serves at")
