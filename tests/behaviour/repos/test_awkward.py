@@ -141,6 +141,21 @@ async def test_git_works_in_a_box_as_if_it_had_cloned(site: Site) -> None:
     assert await said(seat, "cat 'third/middle/in side/deep'") == "deep\n"
 
 
+async def test_an_origin_without_its_whole_history_comes_as_far_as_it_goes(site: Site) -> None:
+    tree = awkward.start(site.origins, "short")
+    for number in range(4):
+        awkward.put(tree, f"file-{number}")
+        git(tree, "add", "-A")
+        git(tree, "commit", "-q", "-m", str(number))
+    origin = site.origins / "short.git"
+    git(site.origins, "clone", "-q", "--bare", "--depth=2", tree.as_uri(), str(origin))
+    seat, lacks = await site.take(origin)
+    assert lacks == ()
+    assert (
+        await said(seat, "git log --format=%s; git status --porcelain; git fsck --no-dangling 2>/dev/null") == "3\n2\n"
+    )
+
+
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed: `apt install git-lfs`")
 async def test_lfs_files_are_there_and_git_lfs_works_without_a_network(site: Site) -> None:
     origin = await asyncio.to_thread(awkward.large, site.origins)

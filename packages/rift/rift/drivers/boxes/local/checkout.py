@@ -179,6 +179,9 @@ def fill(
     if head is not None:
         replace(os.path.join(folder, "refs/remotes/origin/HEAD"), f"ref: refs/remotes/origin/{head}\n")
     replace(os.path.join(folder, "HEAD"), f"{commit}\n" if branch is None else f"ref: refs/heads/{branch}\n")
+    if os.path.isfile(os.path.join(mirror, "shallow")):  # where the origin's own history ends
+        with open(os.path.join(mirror, "shallow"), encoding="ascii") as file:
+            replace(os.path.join(folder, "shallow"), file.read())
     stored = contents(plan, folder, oids)
     objects = os.path.join(mirror, "objects")
     place = ("-C", tree, "--git-dir=" + os.path.abspath(folder), "--work-tree=.")

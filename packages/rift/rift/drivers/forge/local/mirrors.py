@@ -101,6 +101,7 @@ class Mirrors:
                 "fetch",
                 "--quiet",
                 "--prune",
+                "--update-shallow",  # an origin without its whole history is mirrored as it is
                 "--no-tags",
                 "--no-write-fetch-head",
                 "--no-recurse-submodules",
