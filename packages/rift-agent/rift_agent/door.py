@@ -80,6 +80,7 @@ def _relay(client: socket.socket, server: socket.socket, asked: Asked, early: by
     """The body there, the answer back. Raises OSError."""
     there = _Body(client, server, asked.length)
     back = Way(server, client, -1)
+    back.hand_on = False  # nothing may have come: then there is still something to say
     try:
         there.take(early)
         if secure:  # one thread cannot wait for both ways of it: its answer comes after the body

@@ -12,9 +12,8 @@ _CHUNK = 65536
 
 
 class Way:
-    """From `source` to `sink`; at most `length` more bytes (-1: no bound). Its end is handed on, its bound is not.
-
-    `moved` counts the bytes that were taken.
+    """From `source` to `sink`; at most `length` more bytes (-1: no bound). Its end is handed on, its bound is not; nor
+    its end, where it does not `hand_on`. `moved` counts the bytes that were taken.
     """
 
     def __init__(self, source: socket.socket, sink: socket.socket, length: int) -> None:
@@ -24,6 +23,7 @@ class Way:
         self.held = b""
         self.ended = False
         self.moved = 0
+        self.hand_on = True
 
     @property
     def over(self) -> bool:
@@ -45,7 +45,7 @@ class Way:
                 self.ended = not data
                 self.moved += len(data)
                 self.take(data)
-            if self.ended:
+            if self.ended and self.hand_on:
                 self.sink.shutdown(socket.SHUT_WR)
         except BlockingIOError:
             pass
