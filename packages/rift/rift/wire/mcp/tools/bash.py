@@ -39,8 +39,8 @@ TOOL = Tool(
         "until it ends or `timeout` passes, whether or not the call still waits. Files and background processes "
         "persist between commands; variables and the working directory do not; after a 403 of the VM's proxy, "
         "`curl 127.0.0.1:3128` in it says whom to ask. At most 4 commands are open at once; a quiet task closes after "
-        "4 hours even while one runs, so read a long one with rift_output. "
-        "What needs GitHub is a verb (`verbs` lists them): see Inside a box."
+        "4 hours even while one runs, so read a long one with rift_output; what "
+        "needs GitHub is a verb, and `verbs` in the VM lists them (see Inside a box)."
     ),
     input_schema=schemas.arguments(
         required={
