@@ -35,6 +35,7 @@ from rift.secrets import refusals as secrets
 from rift.sessions import refusals as sessions
 from rift.tasks import refusals as tasks
 from rift.tasks.model import Task
+from rift.transfers import refusals as transfers
 from rift.verbs import refusals as verbs
 from rift.verbs.model import Standing
 from rift.wire import refusals as wire
@@ -148,6 +149,9 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "verb_refused": lambda: pulls.refused("No commits between main and fix"),
     "verb_github_away": lambda: pulls.away("it did not answer"),
     "verb_github_busy": lambda: pulls.busy("octocat", 60),
+    "verb_no_lfs": lambda: transfers.no_lfs("acme/app"),
+    "verb_transfer_over": transfers.over,
+    "verb_lfs_malformed": lambda: transfers.malformed("an object's id is none"),
     "verb_no_pull": lambda: pulls.no_pull("fix"),
     "bad_arguments": _bad_arguments,
     "unknown_tool": lambda: wire.unknown_tool(Stop(), hint="did you mean rift_vm_ls?"),

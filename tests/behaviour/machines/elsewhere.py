@@ -19,6 +19,7 @@ REGISTRATION = "tests/behaviour/github/test_registration.py"
 SIGN_ON = "tests/wire/web/test_single_sign_on.py"
 AT_DOOR = "tests/behaviour/machines/test_door.py"
 WHO_MAY = "test_who_may_is_looked_at_at_each_request"
+LFS = "tests/behaviour/machines/test_lfs.py"
 VERBS = "tests/behaviour/machines/test_verbs.py"
 WRONG = "test_what_a_verb_is_asked_wrongly_is_told_and_goes_nowhere"
 TROUBLE = "test_githubs_own_words_come_through_with_what_to_do"
@@ -172,6 +173,9 @@ ELSEWHERE = {
     "verb_refused": (VERBS, TROUBLE),
     "verb_github_away": (VERBS, TROUBLE),
     "verb_github_busy": (VERBS, TROUBLE),
+    "verb_no_lfs": (LFS, "test_an_origin_without_a_server_for_lfs_says_so"),
+    "verb_transfer_over": (LFS, "test_an_address_of_a_file_is_good_for_its_box_its_method_and_its_time"),
+    "verb_lfs_malformed": (LFS, "test_what_is_no_request_for_lfs_files_goes_nowhere"),
     "verb_no_pull": (VERBS, "test_a_branch_without_a_pull_request_says_how_to_open_one"),
     "no_answer": (SERVER, "test_a_tool_past_its_deadline_is_answered_for_and_goes_on"),
 }

@@ -268,6 +268,16 @@ async def test_what_is_not_gits_is_told_and_not_handed_on(
     assert words in remote
 
 
+async def test_a_github_that_cannot_be_reached_is_told(rift: Place, jail: Jail) -> None:
+    await at_github(rift)
+    said = await jail.refs()
+    assert (said.status_code, said.text.splitlines()[0]) == (
+        403, "The origin of acme/app did not do it: the origin could not be asked.",
+    )  # fmt: skip
+    assert "the origin could not be asked" in told((await jail.push(f"{NONE} {NEW} refs/heads/fix")).content)[0]
+    assert {outcome for _, outcome in await recorded(rift)} == {"verb_origin_failed"}
+
+
 async def test_the_default_branch_is_githubs_and_what_an_admin_allows_is_allowed(rift: Place, jail: Jail) -> None:
     await at_github(rift)
     origin = Origin(rift)

@@ -258,8 +258,10 @@ async def _github(
     else:
         headers |= {"Content-Type": f"application/x-{service}-request", "Accept": f"application/x-{service}-result"}
         asking = deps.carrier.carry("POST", f"{address}/{service}", headers, body)
+    begun = False
     try:
         async with asking as carried:
+            begun = True
             # 200, and nothing but git's own: what else a host may answer is shown, and never handed on as git's.
             if carried.status == 200 and carried.headers.get("content-type", "") == _type(asked):
                 yield Answer(200, _type(asked), carried.parts)
@@ -268,7 +270,9 @@ async def _github(
             over = await logins.check_token(deps, who.owner, person.token) if carried.status == 401 else None
             yield over or _unlike(who, person.login, carried.status, said)
     except CarrierError as error:
-        raise ForgeError(error.reason) from error
+        if begun:
+            raise
+        yield refusals.origin_failed(who.repo.full, error.reason)
 
 
 def _unlike(who: Admitted, login: str, status: int, said: bytes) -> Refusal:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -89,18 +88,3 @@ class Answer:
     type: str
     parts: AsyncIterator[bytes] = field(repr=False)
     length: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Where one LFS file goes, kept from the jail in a sealed token: the origin's own address and headers for it."""
-
-    href: str
-    headers: Mapping[str, str] = field(repr=False)
-    box: str
-    expires: float
-    """Seconds since 1970."""
-
-
-LFS_PATHS = re.compile(r"objects/batch|locks(/verify|/[A-Za-z0-9-]{1,100}/unlock)?")
-"""What of an origin's LFS API goes through the door."""

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +30,9 @@ from rift.drivers.carrier.protocol import CarrierError
 from rift.drivers.forge.packets import BadRequest
 from rift.drivers.forge.protocol import ForgeError
 from rift.pulls import actions as pulls
+from rift.transfers import actions as transfers
+from rift.transfers.model import Asked as LfsAsked
+from rift.transfers.model import Sent
 from rift.verbs import actions
 from rift.verbs.actions import Over
 from rift.verbs.decide import Inflated
@@ -45,6 +48,7 @@ PUSH_BYTES = 16 * GIB
 IDLE_SECONDS = 600.0
 """A body may stand still for so long: git counts and packs in the middle of one."""
 VERB_BYTES = 1 * MIB
+LFS_BYTES = 1 * MIB
 DRAIN_SECONDS = 60.0
 _VERSION = re.compile(r"(?:^|:)version=([12])(?:$|:)")
 Context = AbstractAsyncContextManager[Answer | Refusal | Over]
@@ -74,10 +78,26 @@ def routes(deps: Deps) -> list[Route]:
         body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
         yield Answer(200, "application/json", _once(body), len(body))
 
+    @asynccontextmanager
+    async def lfs(request: Request, speaker: Speaker) -> AsyncIterator[Answer | Refusal | Over]:
+        body = b"".join([part async for part in body_of(request, LFS_BYTES)])
+        method: Literal["GET", "POST"] = "GET" if request.method == "GET" else "POST"
+        asked = LfsAsked(_repository(request), method, request.path_params["path"], request.url.query, body)
+        answer = await transfers.api(deps, speaker, asked)
+        yield _lfs_words(answer) if isinstance(answer, Refusal) else answer
+
+    def file(request: Request, speaker: Speaker) -> Context:
+        told = request.headers
+        body = body_of(request, PUSH_BYTES) if request.method != "GET" else None
+        token, kind, length = request.path_params["token"], told.get("content-type", ""), told.get("content-length", "")
+        return transfers.transfer(deps, speaker, Sent(request.method, token, kind, length, body))
+
     return [
         Route(f"{repository}/info/refs", _door(git), methods=["GET"]),
         Route(f"{repository}/git-{{service}}", _door(git), methods=["POST"]),
         Route(f"{door}/verbs/{{verb}}", _door(verb), methods=["POST"]),
+        Route(f"{repository}/info/lfs/{{path:path}}", _door(lfs), methods=["GET", "POST"]),
+        Route(f"{door}/lfs/{{token}}", _door(file), methods=["GET", "PUT", "POST"]),
     ]
 
 
@@ -171,13 +191,23 @@ def _asked(request: Request) -> Asked:
     found = _VERSION.search(request.headers.get("git-protocol", ""))
     reads = service == "git-upload-pack"
     return Asked(
-        f"{request.path_params['owner']}/{request.path_params['name']}",
+        _repository(request),
         "upload-pack" if reads else "receive-pack",
         refs,
         int(found[1]) if found else 0,
         body_of(request, FETCH_BYTES if reads else PUSH_BYTES),
         refusal_text,
     )
+
+
+def _repository(request: Request) -> str:
+    return f"{request.path_params['owner']}/{request.path_params['name']}"
+
+
+def _lfs_words(refusal: Refusal) -> Answer:
+    """A refusal as git-lfs prints it."""
+    body = json.dumps({"message": refusal_text(refusal)}).encode()
+    return Answer(403, "application/vnd.git-lfs+json", _once(body), len(body))
 
 
 async def _given(request: Request) -> dict[str, Any]:
