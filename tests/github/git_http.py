@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 from tests.github import git
 from tests.github.call import basic
 from tests.github.events import Events
@@ -90,6 +91,15 @@ async def serve(world: World, events: Events, request: Request) -> Response:
     return await _backend(world, events, request, repo, rest, user, push)
 
 
+class Streaming(StreamingResponse):
+    """An answer that may begin while its request still comes: starlette's own listens for the client's end meanwhile,
+    and takes parts of the body for it.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.stream_response(send)
+
+
 async def _backend(
     world: World, events: Events, request: Request, repo: Repo, rest: str, user: Owner | None, push: str
 ) -> Response:
@@ -131,7 +141,7 @@ async def _backend(
                 process.kill()
             await process.wait()
 
-    return StreamingResponse(body(), status, headers)
+    return Streaming(body(), status, headers)
 
 
 async def _feed(process: asyncio.subprocess.Process, request: Request) -> None:
