@@ -18,6 +18,7 @@ from rift.boxes.model import Box
 from rift.commands.model import Answer, End
 from rift.drivers.boxes.fake import FakeBoxes
 from rift.drivers.boxes.protocol import DriverError
+from rift.origins import actions as origins
 from rift.repos import actions as repos
 from rift.repos.model import Network
 
@@ -124,6 +125,18 @@ async def test_a_box_whose_agent_died_while_it_was_parked_is_started_anew_by_the
     assert work is not None
     assert [one["n"] for one in work.commands] == [1]  # nobody took it before, so it is not lost
     assert rift.driver.files(box)["/home/dev/app/notes"] == b"kept"
+
+
+async def test_a_box_keeps_its_checkout_in_its_place_when_its_repository_is_renamed(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    assert isinstance(await rift.suspend(task, box), Box)
+    await rift.driver.kill_agent(box)
+    assert not isinstance(await origins.rename(rift.deps, "acme/app", "acme/application"), Refusal)
+    assert isinstance(await rift.bash(task, box), Answer)
+    await rift.work()
+    assert [spec.short_repository for spec in rift.driver.specs if spec.box == box] == ["app", "app"]
+    assert (await rift.box(box)).repository == "acme/application"
 
 
 async def test_a_box_whose_files_are_gone_from_the_host_has_failed_and_says_so(rift: Place) -> None:

@@ -208,7 +208,7 @@ async def _launch(deps: Deps, id: str) -> None:
         box=id,
         incarnation=box.incarnation,
         name=box.name,
-        repository=box.repository,
+        repository=f"{box.repo_owner}/{box.checkout or box.repo_name}",
         ref=box.ref,
         commit=box.commit,
         mirror=mirror,

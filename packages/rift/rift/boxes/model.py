@@ -61,6 +61,8 @@ class Box:
     """What its checkout lacks (submodules, LFS files), in sentences; "" for nothing."""
     refused: int = 0
     """Which of the refusals that its agent tells were recorded last."""
+    checkout: str | None = None
+    """The name of its checkout's folder, which its repository had when it was first started."""
     doing: str = ""
     """Of one that starts, where it is told: what is being done for it, in words. It is not stored."""
     secrets_version: int = 0

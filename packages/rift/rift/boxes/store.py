@@ -237,6 +237,7 @@ async def begin(tx: Tx, id: str, token_sha256: bytes, tries: int, now: datetime)
         """
         UPDATE boxes SET incarnation = incarnation + 1, tries = %(tries)s, epoch = epoch + 1,
                          token_sha256 = %(token)s, began_at = %(now)s, seen_at = %(now)s,
+                         checkout = coalesce(checkout, (SELECT name FROM repos WHERE repos.id = boxes.repo)),
                          used_at = CASE state WHEN 'starting' THEN greatest(used_at, %(now)s) ELSE used_at END
         WHERE id = %(id)s
         """,

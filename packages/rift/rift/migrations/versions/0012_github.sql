@@ -108,6 +108,10 @@ CREATE UNIQUE INDEX repos_github ON repos (org, github_id) WHERE github_id IS NO
 CREATE INDEX repos_short_name ON repos (lower(name));
 CREATE INDEX repos_account ON repos (account) WHERE account IS NOT NULL;
 
+-- A box's checkout keeps its folder when its repository is renamed --------------------------------------------------------
+ALTER TABLE boxes ADD COLUMN checkout text;     -- the folder's name, from the box's first start on
+UPDATE boxes SET checkout = r.name FROM repos r WHERE r.id = boxes.repo;
+
 -- The server may do what it does with every other table; what is sealed, only the vault opens ---------------------------
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     github_app, github_accounts, github_users, github_logins, github_connects, github_listed, github_deliveries
