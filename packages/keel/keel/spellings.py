@@ -118,9 +118,10 @@ def _word(value: str) -> str:
 
 
 def _pem(value: str) -> str:
-    if not _PEM.fullmatch(value.strip()):
+    key = value.replace("\\n", "\n").strip()
+    if not _PEM.fullmatch(key):
         raise ValueError("a private key in PEM, from -----BEGIN to -----END, its line breaks as they are or as \\n")
-    return value.strip().replace("\\n", "\n")
+    return key
 
 
 def _signing_keys(value: tuple[str, ...]) -> tuple[str, ...]:
