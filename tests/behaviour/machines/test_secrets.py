@@ -1,0 +1,51 @@
+"""Secrets on their way to a box's agent: with the commands that are to have them, and in no record."""
+
+from __future__ import annotations
+
+from tests.behaviour.machines.harness import Place
+
+from rift.agents import actions as agents
+from rift.commands.model import Told
+from rift.secrets import actions as secrets
+from rift.secrets.model import Changed, Delivery, Removed
+
+VALUE = "sk_live_4242424242424242"
+
+
+async def test_a_command_that_was_queued_after_a_change_comes_with_it_until_its_agent_knows(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    await rift.bash(task, box)
+    work = await agents.work(rift.deps, rift.agent(box), Told(), None, 0)
+    assert work is not None
+    assert work.delivery is None
+    assert isinstance(await secrets.operator_put(rift.deps, "acme/app", "API_KEY", VALUE), Changed)
+    idle = await agents.work(rift.deps, rift.agent(box), Told(frozenset({1})), None, 0)
+    assert idle is not None
+    assert idle.delivery is None
+    await rift.bash(task, box)
+    for _ in range(2):  # an answer may be lost
+        work = await agents.work(rift.deps, rift.agent(box), Told(frozenset({1})), None, 0)
+        assert work is not None
+        assert work.delivery == Delivery(1, {"API_KEY": VALUE})
+        assert VALUE not in repr(work)
+    known = await agents.work(rift.deps, rift.agent(box), Told(frozenset({1}), secrets=1), None, 0)
+    assert known is not None
+    assert known.delivery is None
+    assert isinstance(await secrets.operator_remove(rift.deps, "acme/app", "API_KEY"), Removed)
+    await rift.bash(task, box)
+    work = await agents.work(rift.deps, rift.agent(box), Told(frozenset({1, 2}), secrets=1), None, 0)
+    assert work is not None
+    assert work.delivery == Delivery(2, {})
+
+
+async def test_a_command_whose_text_holds_a_secret_runs_whole_and_is_shown_without_it(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    assert isinstance(await secrets.operator_put(rift.deps, "acme/app", "API_KEY", VALUE), Changed)
+    await rift.bash(task, box, f"curl -H 'key: {VALUE}'")
+    work = await agents.work(rift.deps, rift.agent(box), Told(), None, 0)
+    assert work is not None
+    assert work.commands[0]["command"] == f"curl -H 'key: {VALUE}'"
+    rows = await rift.rows("SELECT input FROM commands")
+    assert [row["input"] for row in rows] == ["curl -H 'key: ***'"]
