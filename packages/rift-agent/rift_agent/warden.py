@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _NO_NEW_PRIVS = 38
 _CHUNK = 65536
 _LINE_MOST = 4 << 20
+# What Nix says of every build here, and what is not so: it takes having no network but a proxy for having none.
+_NOISE = (
+    b"warning: you don't have Internet access; disabling some network-dependent features\n",
+    b"warning: you did not specify '--add-root'; the result might be removed by the garbage collector\n",
+)
 
 # The first program in the jail: takes what only the jail's own user space can hold to, opens the proxy's door and hands
 # it out, and becomes the command.
@@ -170,7 +175,10 @@ class Watched:
 
     def _say(self, fd: int) -> None:
         data = self._read(fd)
-        kept = data[: self._left]
+        kept = data
+        for noise in _NOISE:
+            kept = kept.replace(noise, b"")
+        kept = kept[: self._left]
         self._left -= len(kept)
         view = memoryview(kept)
         while view:

@@ -148,6 +148,11 @@ async def github_of(settings: RiftSettings, clock: Clock) -> AsyncIterator[GitHu
 
 def local_builder(settings: RiftSettings, data: Path) -> Builder:
     """What builds environments on this host; as root, under a user of each repository's own."""
+    return local_nix(settings, data)
+
+
+def local_nix(settings: RiftSettings, data: Path) -> LocalBuilder:
+    """The same, for who tries a folder out: what is in no mirror is built on this host alone."""
     there = settings.environments
     return LocalBuilder(
         NixConfig(

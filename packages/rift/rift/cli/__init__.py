@@ -8,7 +8,7 @@ import typer
 
 from keel.commanding import told, verbosely
 from keel.telemetry import logs
-from rift.cli import audit, github, mail, people, repos, secrets, system, vault
+from rift.cli import audit, env, github, mail, people, repos, secrets, system, vault
 from rift.secrecy import for_logs
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.add_typer(github.app, name="github")
 app.add_typer(secrets.app, name="secret")
 app.add_typer(audit.app, name="audit")
 app.add_typer(vault.app, name="vault")
+app.add_typer(env.app, name="env")
 
 
 @app.callback()

@@ -122,10 +122,12 @@ def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     from rift.cli.github import check_github
     from rift.cli.whom import check_server
     from rift.drivers.boxes.local.doctor import Check, check_host
+    from rift.drivers.nix.local.doctor import check_nix
 
     place = find(data)
     note("Trying what this host allows …")
     checks: list[Check | Finding] = [check_server(), *loop(check_host(app.local_config(place.settings, place.data)))]
+    checks.append(loop(check_nix(app.local_nix(place.settings, place.data))))
     checks += loop(count(place))
     checks += loop(check_github(place))
     checks = [check._replace(mend=check.mend and place.mending(check.mend)) for check in checks]
