@@ -13,6 +13,7 @@ from rift.agents import actions as agents
 from rift.agents.model import Failed
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box, BoxLine
+from rift.names import STORE_GONE
 
 
 @pytest.mark.parametrize("goes_well", [True, False])
@@ -58,6 +59,40 @@ async def test_an_environment_is_kept_while_a_box_uses_it_and_goes_afterwards(fl
     await flakes.place.work()
     assert (await flakes.state(old), await flakes.state(new)) == (None, "ready")
     assert flakes.builder.kept[flakes.place.repo.id] == (builds[1],)
+
+
+@pytest.mark.parametrize("runs", [False, True])
+async def test_an_environment_that_is_gone_from_the_host_is_built_again_and_its_boxes_wait_for_it(
+    flakes: Flakes, runs: bool
+) -> None:
+    head = await flakes.push("b")
+    lease = await flakes.place.open_task()
+    if runs:
+        box = await flakes.place.running_box(lease.handle)
+        await flakes.push("c")
+        await flakes.place.work()
+        await flakes.place.driver.kill_agent(box.id)
+        step = "boxes.revive"
+    else:
+        await flakes.want()
+        await flakes.build()
+        made = await flakes.place.new_box(lease.handle)
+        assert isinstance(made, Box)
+        box, step = made, "boxes.start"
+    flakes.place.driver.fail_starts.append(f"{STORE_GONE}: there is no /nix/store/0-tool.")
+    await flakes.place.worker.jobs[step](flakes.place.deps, box=box.id)
+    assert await flakes.state(head) == "waiting"
+    assert (await flakes.place.box(box.id)).state == ("running" if runs else "starting")
+    await flakes.place.work()
+    await flakes.place.upkeep()
+    assert await flakes.state(head) == "ready"
+    found = await flakes.of(head)
+    assert found is not None
+    assert found.build in flakes.builder.began
+    assert found.epoch == 2
+    last = [spec for spec in flakes.place.driver.specs if spec.box == box.id][-1]
+    assert last.equipment is not None
+    assert (await flakes.place.driver.inspect(box.id)).state == "running"
 
 
 async def test_a_box_that_is_started_anew_has_the_environment_that_it_had(flakes: Flakes) -> None:

@@ -12,6 +12,7 @@ from tests.conformance.drivers.plane import Seat
 
 from keel.testing import eventually
 from rift.drivers.boxes.protocol import DriverError
+from rift.names import STORE_GONE
 
 BOX = "b-00000000000000000000000e"
 
@@ -84,6 +85,14 @@ async def test_a_box_without_a_flake_has_no_store(local: LocalKit) -> None:
     await local.driver.start(local.spec(BOX))
     await seat.up()
     assert await seat.run("test -e /nix && echo there; echo ${HELLO-unset}") == (0, "unset\n")
+
+
+async def test_a_box_whose_packages_are_gone_says_so(local: LocalKit) -> None:
+    spec = equipped(local, local.spec(BOX))
+    assert spec.equipment
+    lost = dataclasses.replace(spec.equipment, paths=(TOOL.replace("tool", "gone"),))
+    with pytest.raises(DriverError, match=f"^{STORE_GONE}"):
+        await local.driver.start(dataclasses.replace(spec, equipment=lost))
 
 
 async def test_a_keeper_shows_no_other_folder_as_a_store(data: Path) -> None:

@@ -231,10 +231,13 @@ async def _launch(deps: Deps, id: str) -> None:
             await actions.agent_ended(tx, deps, id, box.incarnation, error.reason)
         return
     except (DriverError, ForgeError) as error:
-        if decide_failed_start(box, error.reason) == "wait":
-            log.warning("box.waits_for_room", box=id, reason=error.reason)
+        step = decide_failed_start(box, error.reason)
+        if step in ("wait", "equip"):
+            log.warning("box.waits", box=id, reason=error.reason)
             async with deps.db.tx() as tx:
                 await actions.wait_for_room(tx, id, box.incarnation)
+                if step == "equip":
+                    await environments.lost(tx, deps, box.repo, box.commit)
         else:
             await _fail(deps, box, error.reason)
         return
@@ -249,18 +252,20 @@ async def _launch(deps: Deps, id: str) -> None:
 async def _equipped(tx: Tx, deps: Deps, box: Box) -> tuple[bool, Equipment | None]:
     """Whether a box can be started now, and what it has beside the base.
 
-    One that starts waits for the environment of its commit, and fails with it. One that has run goes on with what it
-    had, which was the base where nothing is known of it.
+    It waits for the environment of its commit, and fails with it. One that has run before there were environments
+    has the base, as it had.
     """
     found = await environments.of_head(tx, box.repo, box.commit)
-    if box.state == "starting" and (found is None or found.state != "ready"):
+    if found is None and box.state == "running":
+        return True, None
+    if found is None or found.state != "ready":
         if found is not None and found.state == "failed":
             failure = found.failure or "its environment could not be built"
             await actions.fail_in(tx, deps, box.id, box.incarnation, failure, stays=found.stays)
         else:
             await environments.want(tx, deps, box.repo, box.commit)
         return False, None
-    made = found.made if found else None
+    made = found.made
     if made is None:
         return True, None
     seconds = deps.settings.environments.setup_for.total_seconds()

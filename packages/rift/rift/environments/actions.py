@@ -47,6 +47,14 @@ async def want(tx: Tx, deps: Deps, repo: str, commit: str, asked_at: datetime | 
     return wanted
 
 
+async def lost(tx: Tx, deps: Deps, repo: str, commit: str) -> None:
+    """What was built for a commit is not on the host any more: it is built again."""
+    found = await store.find(tx, repo, commit)
+    if found is not None and await store.lost(tx, found.id, deps.clock.now()):
+        await _queue(tx, repo)
+        await tx.notify(topic(repo))
+
+
 async def of_head(tx: Tx, repo: str, commit: str) -> Environment | None:
     """The environment of a commit; None where nobody has wanted it yet."""
     return await store.find(tx, repo, commit)

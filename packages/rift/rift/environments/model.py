@@ -13,11 +13,13 @@ State = Literal["waiting", "building", "ready", "failed", "cancelled"]
 TRANSITIONS: dict[State, frozenset[State]] = {
     "waiting": frozenset({"building", "cancelled"}),
     "building": frozenset({"building", "waiting", "ready", "failed", "cancelled"}),
-    "ready": frozenset(),
+    "ready": frozenset({"waiting"}),
     "failed": frozenset({"waiting"}),
     "cancelled": frozenset({"waiting"}),
 }
-"""Where an environment may go from each state. `building` to itself: taken up again, as who built it is gone."""
+"""Where an environment may go from each state. `building` to itself: taken up again, as who built it is gone. `ready`
+to `waiting`: what was built is gone from the host.
+"""
 
 Step = Literal["", "gather", "gathered", "build"]
 """What is done of it, or next: what a checkout needs is gathered, then it waits for a place (`gathered`), is built."""
@@ -99,7 +101,7 @@ class Open:
     until: datetime | None
     wanted_at: datetime
     needed: bool
-    """Whether a watched ref has its commit as head, or a box of it is starting."""
+    """Whether a watched ref has its commit as head, or a box of it starts, or lost it and is to start anew."""
 
 
 @dataclass(frozen=True, slots=True)

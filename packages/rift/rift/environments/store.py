@@ -56,6 +56,20 @@ async def again(tx: Tx, id: str, now: datetime) -> None:
     )
 
 
+async def lost(tx: Tx, id: str, now: datetime) -> bool:
+    """One that was ready waits anew; False where it was not, or does already."""
+    return bool(
+        await tx.run(
+            """
+            UPDATE environments SET state = 'waiting', step = '', built = NULL, wanted_at = %(now)s, began_at = NULL,
+                                    ended_at = NULL
+            WHERE id = %(id)s AND state = 'ready'
+            """,
+            {"id": id, "now": now},
+        )
+    )
+
+
 async def lock(tx: Tx, repo: str) -> None:
     """Until the commit nobody else chooses what is built next: of this repository, and who gets the last place."""
     await tx.run("SELECT pg_advisory_xact_lock(hashtextextended(%(repo)s, 14))", {"repo": repo})

@@ -31,11 +31,13 @@ CREATE TABLE environment_logs (
 -- Which environments boxes still use -----------------------------------------------------------------------------------
 CREATE INDEX boxes_of_commit ON boxes (repo, commit) WHERE state <> 'destroyed';
 
--- `needed`: to be built, as a watched ref has the commit as head, or a box of it is starting. `used`: to be kept.
+-- `needed`: to be built, as a watched ref has the commit as head, or a box of it starts, or runs and is to start anew.
+-- `used`: to be kept.
 CREATE VIEW environment_uses AS
 SELECT e.id, head.there OR EXISTS (
            SELECT FROM boxes b
-           WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed' AND b.state = 'starting'
+           WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed'
+             AND b.state IN ('starting', 'running', 'parked')
        ) AS needed,
        head.there OR EXISTS (
            SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed'

@@ -26,12 +26,14 @@ from rift.drivers.boxes.local.runtime import Runtime
 from rift.drivers.boxes.protocol import (
     BoxSpec,
     DriverError,
+    Equipment,
     HostRoom,
     Interrupted,
     Presence,
     Started,
     outside_transactions,
 )
+from rift.names import STORE_GONE
 from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
@@ -97,6 +99,8 @@ class LocalBoxes:
         return False
 
     async def _launch(self, host: Host, box: BoxDir, spec: BoxSpec) -> Started:
+        if spec.equipment is not None:
+            await asyncio.to_thread(_check_store, spec.equipment)
         opening = await asyncio.to_thread(need_opening) if spec.network == "open" else None
         agent = await asyncio.to_thread(_own_agent, host.agent, box)
         async with places.locked(self._config, "cgroups"):
@@ -322,6 +326,15 @@ def _job(
 def host_name(name: str) -> str:
     """A box's name as a host name: letters, digits and `-`, at most 63 of them."""
     return re.sub(r"[^A-Za-z0-9-]+", "-", name).strip("-")[:63].strip("-") or "box"
+
+
+def _check_store(equipment: Equipment) -> None:
+    """Raise DriverError where a package is not in the store any more: somebody removed it, or its disk was lost."""
+    for path in equipment.paths:
+        if not os.path.lexists(equipment.store / Path(path).name):
+            raise DriverError(f"{STORE_GONE}: there is no {path}.")
+    if not equipment.store.is_dir():
+        raise DriverError(f"{STORE_GONE}: there is no store.")
 
 
 def _open_mirror(spec: BoxSpec, group: int) -> None:
