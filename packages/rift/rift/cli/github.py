@@ -45,7 +45,6 @@ def app_manifest(
     from urllib.parse import urlsplit
 
     from keel.hosts import is_loopback
-    from rift.app import address
     from rift.registration.decide import begin_path, is_organization, manifest
 
     if org is not None and not is_organization(org):
@@ -55,7 +54,7 @@ def app_manifest(
     if running is None:
         starts = place.spelled("up")
         fail(f"no Rift runs on {place.data}, and GitHub sends your browser back to it. `{starts}` starts it.")
-    public = address(place.settings)
+    public = str(running["url"])  # `rift up --port` is in no setting
     asked = manifest(public, reachable=not is_loopback(urlsplit(public).hostname or ""))
     url = f"{public}{begin_path(org)}"
     if as_json:
