@@ -126,10 +126,21 @@ async def _append(tx: Tx, deps: Deps, act: Act | SystemAct, row: Row) -> None:
         await ledger.let_read(tx, record, row.org)
 
 
+def _hidden(hide: Callable[[str], str], value: object) -> object:
+    """The value with each of its texts hidden, names of a mapping too: a push's refs are some."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {_hidden(hide, name): _hidden(hide, one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(hide, one) for one in value]
+    return value
+
+
 def _record(deps: Deps, act: Act | SystemAct, row: Row) -> ledger.Record:
     arguments, text = act.arguments, act.text
     if row.hide is not None:
-        arguments = {name: row.hide(one) if isinstance(one, str) else one for name, one in arguments.items()}
+        arguments = {name: _hidden(row.hide, one) for name, one in arguments.items()}
         text = row.hide(text) if text is not None else None
     return ledger.Record(
         at=deps.clock.now(),

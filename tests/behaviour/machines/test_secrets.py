@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.behaviour.machines.harness import Place
+from tests.behaviour.machines.jails import NEW, NONE, Jail
+from tests.behaviour.machines.test_verbs import ask, at_github
 
 from rift.agents import actions as agents
 from rift.commands.model import Told
@@ -49,3 +51,17 @@ async def test_a_command_whose_text_holds_a_secret_runs_whole_and_is_shown_witho
     assert work.commands[0]["command"] == f"curl -H 'key: {VALUE}'"
     rows = await rift.rows("SELECT input FROM commands")
     assert [row["input"] for row in rows] == ["curl -H 'key: ***'"]
+
+
+async def test_what_a_box_does_at_its_door_is_on_record_without_the_values_of_its_secrets(
+    rift: Place, jail: Jail
+) -> None:
+    assert isinstance(await secrets.operator_put(rift.deps, "acme/app", "API_KEY", VALUE), Changed)
+    await jail.push(f"{NONE} {NEW} refs/heads/{VALUE}")
+    await at_github(rift)
+    await ask(jail, "pr-open", title="Fix it", head=f"fix-{VALUE}")
+    rows = await rift.rows("SELECT action, arguments FROM ledger WHERE via = 'box' ORDER BY seq")
+    assert [row["action"] for row in rows] == ["push", "pr-open"]
+    assert list(rows[0]["arguments"]["refs"]) == ["refs/heads/***"]
+    assert rows[1]["arguments"]["head"] == "fix-***"
+    assert VALUE not in str(await rift.rows("SELECT * FROM ledger"))

@@ -25,6 +25,7 @@ from rift.people import actions as people
 from rift.repos import actions as repos
 from rift.repos.decide import main_of
 from rift.repos.model import Repo
+from rift.secrets import actions as secrets
 from rift.verbs import refusals, store
 from rift.verbs.decide import (
     REPORT_BYTES,
@@ -96,8 +97,11 @@ async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None 
 async def record(
     deps: Deps, who: Admitted, tool: str, began: float, outcome: str, arguments: Mapping[str, object]
 ) -> None:
-    """One row for one verb, or one of git's operations; `began` is monotonic."""
-    async with audited(deps, SystemAct(tool, arguments, began, VIA)) as (_, row):
+    """One row for one verb, or one of git's operations, without the values of the repository's secrets: a branch or a
+    title may hold one. `began` is monotonic.
+    """
+    async with audited(deps, SystemAct(tool, arguments, began, VIA)) as (tx, row):
+        row.hide = await secrets.hiding(tx, deps, who.repo.id)
         row.task, row.box, row.actor, row.outcome = who.task, who.box, who.owner, outcome
 
 
