@@ -203,3 +203,14 @@ async def test_github_being_away_is_a_page_that_says_so(deps: Deps) -> None:
     hub(deps).down = True
     page = await ada.get(f"{team}/github")
     assert (page.status_code, "could not be asked" in page.text) == (503, True)
+
+
+async def test_who_has_no_github_user_here_is_told_of_the_login_first_and_led_to_no_refusal(deps: Deps) -> None:
+    ada = await signed_in(deps, ADA)
+    own = re.findall(r'href="(/app/organizations/org_\w+)"', (await ada.get("/app/organizations")).text)[0]
+    page = (await ada.get(own)).text
+    assert "rift_github_login" in page
+    assert f"{own}/github" not in page
+    await log_in(deps, ADA, "ada-l")
+    assert f'href="{own}/github"' in (await ada.get(own)).text
+    assert (await ada.get(f"{own}/github")).status_code == 200

@@ -12,6 +12,7 @@ from rift.github import actions as github
 from rift.invites import actions as invites
 from rift.invites import refusals as invites_refusals
 from rift.invites.model import Invited
+from rift.logins import actions as logins
 from rift.mail import actions as mail
 from rift.people import actions as people
 from rift.people.decide import TEAM_MOST
@@ -203,12 +204,14 @@ async def _one(visit: Visit, place: Membership, refusal: Refusal | None = None) 
         invitations = await invites.open_of_org(tx, visit.deps, place.org) if managed else []
         accounts = await github.accounts_of(tx, place.org)
         app = await registration.there_is_one(tx, visit.deps)
+        known = not place.personal or await logins.of_user(tx, visit.caller.user) is not None
     at = next((n + 1 for n, one in enumerate(everybody) if one.user == visit.asked("after")), 0)
     shown = everybody[at : at + MOST]
     return visit.render(
         "organization.html", _status(refusal), place=place, managed=managed, members=shown, first=at + 1,
         total=len(everybody), following=shown[-1].user if at + MOST < len(everybody) else "", invitations=invitations,
         refusal=refusal, email=visit.said("email"), role=visit.said("role", "member"), accounts=accounts, app=app,
+        known=known,
     )  # fmt: skip
 
 
