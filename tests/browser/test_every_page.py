@@ -30,6 +30,7 @@ ELSEWHERE: dict[str, str] = {
     "/app/repositories/{repo}/builds/{commit}": "test_repositories",
     "/app/repositories/{repo}/builds/{commit}/live": "goes on for as long as it is looked at: test_repositories",
     "/app/repositories/{repo}/builds/{commit}/log": "it is a file: test_repositories_page of the pages",
+    "/app/secrets/{repo}": "test_secrets opens a full one, an empty one, a member's and a refused one",
     "/app/boxes/live": "goes on for as long as it is looked at: test_live",
     "/app/organizations/{org}": "test_teams opens one of its admin",
     "/app/organizations/{org}/leave": "test_teams",

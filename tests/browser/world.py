@@ -14,6 +14,8 @@ from rift.people.model import User
 
 ADA, GRACE, NEWCOMER = "ada@example.com", "grace@example.com", "newcomer@example.com"
 """The platform admin who has everything; another person; who has just come."""
+ODD = "o" * 64 + "@" + "long." * 20 + "example.com"
+"""A plain member of an organization that Ada is an admin of."""
 LONG = "a-name-that-goes-on-and-on-without-any-place-to-break-" * 3
 MARKUP = "<script>alert('pwned')</script><img src=x onerror=alert(1)> & “quotes” \u202eright to left"
 
@@ -182,6 +184,26 @@ async def _at_github(tx: Tx, deps: Deps, user: str) -> None:
     assert await logins.keep(tx, deps, user, hub.account("ada-l"), hub.person("ada-l"))
 
 
+SECRETS = """
+    INSERT INTO secrets (repo, name, sealed, bytes, set_by, set_at)
+    SELECT repo, name, CASE WHEN shut THEN decode(repeat('01', 60), 'hex') ELSE %(sealed)s END, 24, by, %(now)s
+    FROM (VALUES ('repo_app', 'API_KEY', false, %(user)s), ('repo_app', 'FROM_THE_TERMINAL', false, NULL),
+                 ('repo_app', repeat('N', 128), true, 'user_odd'), ('repo_engine', 'TOKEN', false, %(user)s)
+         ) AS one (repo, name, shut, by)
+"""
+
+
+async def _secrets(tx: Tx, deps: Deps, user: str) -> None:
+    """Secrets of two repositories; one was sealed by a key that is not here. The pages open none of them."""
+    now = deps.clock.now()
+    await tx.run(
+        "INSERT INTO repos (id, org, owner, name, url, created_at)"
+        " VALUES ('repo_engine', 'org_engines', 'engines', 'core', 'https://example.org/engines/core.git', %(now)s)",
+        {"now": now},
+    )
+    await tx.run(SECRETS, {"user": user, "sealed": deps.vault.seal(b"sk_live_4242424242424242", "a page"), "now": now})
+
+
 async def make_world(deps: Deps) -> None:
     """Make all of it: people by the actions, by statements what only agents do."""
     for email in (ADA, GRACE, NEWCOMER):
@@ -208,3 +230,4 @@ async def _fill(tx: Tx, deps: Deps) -> None:
     for statement in (*work, PEOPLE, TEAMS, MEMBERS, INVITATIONS, WAITLIST, RECORDS, LETTERS, FEEDBACK, ACCOUNTS):
         await tx.run(statement, facts)
     await _at_github(tx, deps, user.id)
+    await _secrets(tx, deps, user.id)
