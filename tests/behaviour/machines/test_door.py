@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from starlette.applications import Starlette
 from tests.behaviour.machines.harness import HEAD, URL, Place
 from tests.behaviour.machines.jails import NEW, NONE, PACK, Jail, command_list, recorded, told
+from tests.behaviour.machines.test_verbs import at_github
 
+from keel.testing import eventually
+from rift.drivers.carrier.fake import FakeCarrier
 from rift.drivers.forge.packets import FLUSH, packet
 from rift.tasks import actions as tasks
 from rift.wire.agent import door as door_module
@@ -26,12 +30,37 @@ async def test_a_fetch_and_a_push_go_to_the_origin_and_each_is_one_record(rift: 
     said = await jail.push(f"{NONE} {NEW} refs/heads/fix")
     assert told(said.content)[1] == ["unpack ok", "ok refs/heads/fix"]
     assert rift.forge.repositories[URL] == {"main": HEAD, "fix": NEW}
-    assert await recorded(rift) == [("fetch", "ok"), ("push", "ok")]
-    (row,) = await rift.rows("SELECT actor, task, box, arguments FROM ledger WHERE via = 'box' AND action = 'push'")
-    assert (row["actor"], row["task"], row["box"]) == (rift.ada.user, jail.box.task, jail.box.id)
-    assert row["arguments"] == {
-        "repo": "acme/app", "refs": {"refs/heads/fix": f"{NONE[:12]}..{NEW[:12]}"}, "count": 1,
-    }  # fmt: skip
+    assert await recorded(rift) == [("fetch", "ok"), ("push", "begun"), ("push", "ok")]
+    rows = await rift.rows("SELECT actor, task, box, arguments FROM ledger WHERE via = 'box' AND action = 'push'")
+    assert len(rows) == 2
+    for row in rows:
+        assert (row["actor"], row["task"], row["box"]) == (rift.ada.user, jail.box.task, jail.box.id)
+        assert row["arguments"] == {
+            "repo": "acme/app", "refs": {"refs/heads/fix": f"{NONE[:12]}..{NEW[:12]}"}, "count": 1,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", ["local", "github"])
+async def test_a_push_is_on_record_before_the_origin_hears_of_it_and_again_when_it_is_broken_off(
+    rift: Place, jail: Jail, forge: str
+) -> None:
+    """What is on record while the origin is silent is what a server that is killed then leaves behind."""
+    if forge == "github":
+        await at_github(rift)
+        assert isinstance(rift.deps.carrier, FakeCarrier)
+        rift.deps.carrier.silent.add("https://github.com/acme/app.git/git-receive-pack")
+    rift.forge.silent.add(URL)
+    push = asyncio.create_task(jail.push(f"{NONE} {NEW} refs/heads/fix"))
+    try:
+        await eventually(lambda: recorded(rift))
+        assert await recorded(rift) == [("push", "begun")]
+        (row,) = await rift.rows("SELECT arguments FROM ledger WHERE via = 'box'")
+        assert row["arguments"]["refs"] == {"refs/heads/fix": f"{NONE[:12]}..{NEW[:12]}"}
+        assert not push.done()
+    finally:
+        push.cancel()
+        await asyncio.gather(push, return_exceptions=True)
+    assert await recorded(rift) == [("push", "begun"), ("push", "broken_off")]
 
 
 async def test_a_push_outside_the_rules_is_refused_as_a_whole_and_says_what_may_be_done(
@@ -64,7 +93,7 @@ async def test_what_the_origin_refuses_comes_through_and_is_on_record(rift: Plac
     rift.forge.refusing["fix"] = rift.forge.refusing["refs/heads/fix"] = "hook declined"
     said = await jail.push(f"{NONE} {NEW} refs/heads/fix")
     assert told(said.content)[1][1] == "ng refs/heads/fix hook declined"
-    assert await recorded(rift) == [("push", "refused_by_origin")]
+    assert await recorded(rift) == [("push", "begun"), ("push", "refused_by_origin")]
 
 
 @pytest.mark.parametrize(

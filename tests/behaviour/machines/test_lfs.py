@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 from tests.behaviour.machines.harness import Place
 from tests.behaviour.machines.jails import Jail, recorded
 from tests.behaviour.machines.test_verbs import Origin, at_github, github_of
+
+from keel.testing import eventually
+from rift.drivers.carrier.fake import FakeCarrier
 
 OID = "c" * 64
 MEDIA = "application/vnd.git-lfs+json"
@@ -61,9 +66,64 @@ async def test_a_file_is_sent_to_the_origins_own_address_which_the_jail_never_se
     assert headers["Authorization"] == "Secret of-the-store"
     assert "Host" not in headers
     assert headers["Content-Length"] == "3"
-    assert await recorded(rift) == [("lfs", "ok")]
-    (row,) = await rift.rows("SELECT arguments FROM ledger WHERE via = 'box'")
-    assert row["arguments"] == {"repo": "acme/app", "operation": "upload", "count": 1, "bytes": 3}
+    assert await recorded(rift) == [("lfs", "ok"), ("lfs", "begun"), ("lfs", "ok")]
+    batched, *sent = [row["arguments"] for row in await rift.rows("SELECT arguments FROM ledger WHERE via = 'box'")]
+    assert batched == {"repo": "acme/app", "operation": "upload", "count": 1, "bytes": 3}
+    assert sent == [{"repo": "acme/app", "operation": "upload", "oid": OID, "bytes": 3}] * 2
+
+
+async def silently(rift: Place, asking: Coroutine[Any, Any, httpx2.Response]) -> list[str]:
+    """Ask an origin that never answers, go away when that is on record, and tell the outcomes of all rows."""
+    known = await recorded(rift)
+    asked = asyncio.create_task(asking)
+    try:
+        begun = await eventually(lambda: more(rift, len(known)))
+        assert begun == [*known, ("lfs", "begun")]
+        assert not asked.done()
+    finally:
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+    return [outcome for _, outcome in await recorded(rift)]
+
+
+async def more(rift: Place, than: int) -> list[tuple[str, str]]:
+    rows = await recorded(rift)
+    return rows if len(rows) > than else []
+
+
+async def test_a_file_and_a_lock_are_on_record_before_the_origin_hears_of_them(rift: Place, jail: Jail) -> None:
+    """What is on record while the origin is silent is what a server that is killed then leaves behind."""
+    await at_github(rift)
+    origin = Origin(rift)
+    assert isinstance(rift.deps.carrier, FakeCarrier)
+    answers(origin)
+    href = (await batch(jail)).json()["objects"][0]["actions"]["upload"]["href"].removeprefix(DOOR)
+    rift.deps.carrier.silent |= {"https://store.example/", "https://github.com/acme/app.git/info/lfs/locks"}
+    assert await silently(rift, jail.ask("PUT", href, b"abc")) == ["ok", "begun", "broken_off"]
+    assert (await silently(rift, api(jail, "locks", b"{}")))[3:] == ["begun", "broken_off"]
+    assert (await silently(rift, api(jail, "locks/7/unlock", b"{}")))[5:] == ["begun", "broken_off"]
+
+
+async def test_what_became_of_a_file_and_of_a_lock_is_on_record(rift: Place, jail: Jail) -> None:
+    await at_github(rift)
+    origin = Origin(rift)
+    answers(origin)
+    href = (await batch(jail)).json()["objects"][0]["actions"]["upload"]["href"].removeprefix(DOOR)
+    assert (await jail.ask("PUT", href, b"abc")).status_code == 403
+    assert "could not be asked" in (await jail.ask("PUT", href, b"abc")).text
+    rift.deps.carrier.origins["https://store.example/"] = origin  # type: ignore[attr-defined]  # the fake's
+    origin.answer = (507, {}, b"full")
+    assert (await jail.ask("PUT", href, b"abc")).status_code == 507
+    origin.answer = (201, {"content-type": MEDIA}, b'{"lock": {"id": "7"}}')
+    assert (await api(jail, "locks", b"{}")).status_code == 201
+    origin.answer = (409, {"content-type": MEDIA}, b'{"message": "already locked"}')
+    assert (await api(jail, "locks", b"{}")).status_code == 409
+    origin.answer = (200, {"content-type": MEDIA}, b'{"ours": []}')
+    assert (await api(jail, "locks/verify", b"{}")).status_code == 200
+    told = [outcome for _, outcome in await recorded(rift)]
+    assert told[0] == "ok"
+    assert set(told[1::2]) == {"begun"}
+    assert told[2::2] == ["verb_origin_failed", "verb_origin_failed", "refused_by_origin", "ok", "refused_by_origin"]
 
 
 async def test_an_address_of_a_file_is_good_for_its_box_its_method_and_its_time(rift: Place, jail: Jail) -> None:

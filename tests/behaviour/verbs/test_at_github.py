@@ -152,7 +152,9 @@ async def test_a_push_arrives_as_the_person_and_a_guarded_branch_stays(way: Way)
     assert way.desk.token not in said
     code, said = await way.git("fetch", "origin")
     assert code == 0, said
-    assert await way.outcomes() == [("fetch", "ok"), ("push", "ok"), ("push", "push_refused"), ("fetch", "ok")]
+    assert await way.outcomes() == [
+        ("fetch", "ok"), ("push", "begun"), ("push", "ok"), ("push", "push_refused"), ("fetch", "ok"),
+    ]  # fmt: skip
 
 
 async def test_what_github_refuses_is_told_in_its_own_words(way: Way) -> None:

@@ -60,6 +60,27 @@ async def test_the_page_lists_the_newest_first_with_who_what_and_where(world: Wo
     assert "the task task_b2345678" in (await (await at(deps, "bob")).get("/app/audit?tool=rift_bash")).text
 
 
+async def test_a_push_is_listed_as_begun_and_with_what_became_of_it_and_is_found_by_its_verb(
+    world: World, deps: Deps
+) -> None:
+    told = {"repo": "red/app", "refs": {"refs/heads/fix": "0..1"}}
+    outcomes = ("begun", "broken_off", "begun", "unknown", "push_refused")
+    made = [
+        await world.record("push", "bob", task="task_b2345678", box="b-red", outcome=one, via="box", arguments=told)
+        for one in outcomes
+    ]
+    await bobs(world)
+    bob = await at(deps, "bob")
+    page = (await bob.get("/app/audit?tool=push")).text
+    assert seqs(page) == made[::-1]
+    for words in (">begun<", ">broken off<", ">unknown<", ">refused<", "by <bdi>the box&#39;s door"):
+        assert words in page
+    assert page.count(">refused<") == 1
+    assert seqs((await bob.get("/app/audit?tool=push&outcome=refused")).text) == [made[4]]
+    assert seqs((await bob.get("/app/audit?tool=push&outcome=begun")).text) == [made[2], made[0]]
+    assert "refs/heads/fix" in (await bob.get(f"/app/audit/{made[0]}")).text
+
+
 async def test_signing_in_and_what_is_done_on_pages_is_listed_as_a_persons_own(world: World, deps: Deps) -> None:
     page = (await (await at(deps, "cyd")).get("/app/audit")).text
     assert "web sign in" in page

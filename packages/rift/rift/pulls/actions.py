@@ -30,7 +30,7 @@ Given = Mapping[str, object]
 
 
 async def verb(deps: Deps, speaker: Speaker, name: str, given: Given) -> Found | Refusal | Over:
-    """Do one verb for a box; one record, whatever came of it."""
+    """Do one verb for a box; one record, whatever came of it, and one before it of a verb that changes something."""
     began = deps.clock.monotonic()
     who = await verbs.admit(deps, speaker, name if name in VERBS else "verb")
     if not isinstance(who, Admitted):
@@ -87,6 +87,7 @@ async def _open(deps: Deps, who: Admitted, as_: Person, given: Given, told: dict
         raise Wrong("HEAD is on no branch")
     told |= {"head": head, "base": base}
     full = who.repo.full
+    await verbs.begun(deps, who, "pr-open", told)
     try:
         pull = await deps.github.open_pull(
             as_.token, full, head=head, base=base, title=title, body=body, draft=given.get("draft") is True
@@ -104,6 +105,7 @@ async def _open(deps: Deps, who: Admitted, as_: Person, given: Given, told: dict
 async def _comment(deps: Deps, who: Admitted, as_: Person, given: Given, told: dict[str, object]) -> Found | Refusal:
     number = number_of(given)
     body = text_of(given, "body", BODY_MOST, needed=True)
+    await verbs.begun(deps, who, "pr-comment", told)
     return Said(number, await deps.github.comment(as_.token, who.repo.full, number, body))
 
 

@@ -67,6 +67,12 @@ class Whole:
     seal: Seal | None
 
 
+UNREFUSED = frozenset({"begun", "broken_off", "unknown"})
+"""Outcomes beside `ok` and `error` that are no refusal: what was asked of a forge is under way, its asker went away,
+its answer could not be read.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which records to list; None is any. `outcome` is an outcome, or `refused` for every refusal's code."""

@@ -14,7 +14,7 @@ from typing import Any, LiteralString
 from keel.db import Tx
 from keel.ledger.canonical import Row
 from rift.records.decide import Route
-from rift.records.model import Asked, Place, Reader, Sources
+from rift.records.model import UNREFUSED, Asked, Place, Reader, Sources
 
 LOOKED = 1_000
 """So many records are looked at in one place for one page."""
@@ -30,7 +30,7 @@ _FITS: LiteralString = """
     (%(task)s::text IS NULL OR l.task = %(task)s) AND (%(box)s::text IS NULL OR l.box = %(box)s)
     AND (%(actor)s::text IS NULL OR l.actor = %(actor)s) AND (%(action)s::text IS NULL OR l.action = %(action)s)
     AND CASE WHEN %(outcome)s::text IS NULL THEN true
-             WHEN %(outcome)s = 'refused' THEN l.outcome NOT IN ('ok', 'error')
+             WHEN %(outcome)s = 'refused' THEN l.outcome <> ALL(%(unrefused)s)
              ELSE l.outcome = %(outcome)s END
 """
 # The bounds stand twice: rows compared as pairs are found by the index, and instants say which months to look in.
@@ -218,6 +218,7 @@ def _params(reader: Reader, where: Sources, asked: Asked, floor: Place | None) -
     return {
         "user": reader.user, "own": where.own, "names": list(where.names), "nobodys": where.nobodys,
         "task": asked.task, "box": asked.box, "actor": asked.actor, "action": asked.action, "outcome": asked.outcome,
+        "unrefused": ["ok", "error", *UNREFUSED],
         "end_at": end.at, "end_seq": end.seq, "begin_at": begin.at, "begin_seq": begin.seq, "limit": asked.limit,
         "looked": LOOKED,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from rift.drivers.carrier.protocol import CarrierError
 from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.transfers import refusals
-from rift.transfers.decide import PATHS, Wrong, base_of, batch_of, rewritten
+from rift.transfers.decide import CHANGES, PATHS, Wrong, base_of, batch_of, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
 from rift.verbs.actions import Over, basic, beginning
@@ -30,20 +30,27 @@ ANSWER_BYTES = 8 << 20
 
 
 async def api(deps: Deps, speaker: Speaker, asked: Asked) -> Answer | Refusal | Over:
-    """One request of the LFS API. A batch, and what is refused, is one record: `lfs`."""
+    """One request of the LFS API. A batch, a lock, and what is refused, is one record: `lfs`; a lock one before too."""
     began = deps.clock.monotonic()
     who = await verbs.admit(deps, speaker, "lfs", asked.repository)
     if not isinstance(who, Admitted):
         return who
     told: dict[str, object] = {"repo": who.repo.full}
-    outcome = "error"
+    outcome = "broken_off"
     try:
         answer = await _asked(deps, who, asked, told)
-        outcome = answer.code if isinstance(answer, Refusal) else "ok" if answer.status == 200 else "refused_by_origin"
+        if isinstance(answer, Refusal):
+            outcome = answer.code
+        else:
+            outcome = "ok" if answer.status in (200, 201) else "refused_by_origin"
         return answer
     finally:
-        if asked.path == "objects/batch" or outcome not in ("ok", "refused_by_origin"):
+        if asked.path == "objects/batch" or _changes(asked) or outcome not in ("ok", "refused_by_origin"):
             await verbs.record(deps, who, "lfs", began, outcome, told)
+
+
+def _changes(asked: Asked) -> bool:
+    return asked.method == "POST" and CHANGES.fullmatch(asked.path) is not None
 
 
 async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object]) -> Answer | Refusal:
@@ -64,6 +71,9 @@ async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object
         if asked.method == "POST":
             headers["Content-Length"] = str(len(body))
         address = f"{there.base}/{asked.path}" + (f"?{asked.query}" if asked.query else "")
+        if _changes(asked):
+            told["operation"] = "unlock" if asked.path.endswith("/unlock") else "lock"
+            await verbs.begun(deps, who, "lfs", told)
         sent = _once(body) if asked.method == "POST" else None
         async with deps.carrier.carry(asked.method, address, headers, sent) as carried:
             status, data = carried.status, await beginning(carried.parts, ANSWER_BYTES)
@@ -107,7 +117,10 @@ async def _api(deps: Deps, who: Admitted) -> Api | Refusal:
 
 @asynccontextmanager
 async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[Answer | Refusal | Over]:
-    """One file on its way, for the length of the block. Raises CarrierError where it broke off."""
+    """One file on its way, for the length of the block. Raises CarrierError where it broke off.
+
+    One that goes to the origin is on record before it does, and with what became of it.
+    """
     began = deps.clock.monotonic()
     who = await verbs.admit(deps, speaker, "lfs")
     if not isinstance(who, Admitted):
@@ -125,18 +138,26 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
         if sent.length:
             headers["Content-Length"] = sent.length
     body = sent.body if sent.method != "GET" else None
-    begun = False
+    told = {"repo": who.repo.full, "operation": "upload", "oid": found.oid, "bytes": found.size}
+    if sent.method == "PUT":
+        await verbs.begun(deps, who, "lfs", told)
+    outcome, answered = "broken_off", False
     try:
         async with deps.carrier.carry(sent.method, found.href, headers, body) as carried:
-            begun = True
+            answered = True
+            outcome = "ok" if 200 <= carried.status < 300 else "refused_by_origin"
             length = carried.headers.get("content-length", "")
             status = 403 if carried.status in (401, 407) or 300 <= carried.status < 400 else carried.status
             kind = carried.headers.get("content-type", "application/octet-stream")
             yield Answer(status, kind, carried.parts, int(length) if length.isdecimal() else None)
     except CarrierError as error:
-        if begun:
+        outcome = "verb_origin_failed"
+        if answered:
             raise
         yield origin_failed(who.repo.full, error.reason)
+    finally:
+        if sent.method == "PUT":
+            await verbs.record(deps, who, "lfs", began, outcome, told)
 
 
 def _about(box: str) -> str:
@@ -153,7 +174,7 @@ def _open(deps: Deps, box: str, token: str) -> Transfer | None:
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         return Transfer(**json.loads(deps.vault.open(sealed, _about(box))))
-    except (VaultTrouble, ValueError, binascii.Error):
+    except (VaultTrouble, ValueError, TypeError, binascii.Error):  # TypeError: sealed by another release
         return None
 
 

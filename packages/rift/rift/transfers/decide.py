@@ -15,6 +15,8 @@ from rift.drivers.forge.packets import plain_ref
 from rift.names import DOOR_PORT
 from rift.transfers.model import Api, Transfer
 
+CHANGES = re.compile(r"locks(/[A-Za-z0-9-]{1,100}/unlock)?")
+"""The requests, but for files themselves, by which something is another at the origin."""
 PATHS = re.compile(r"objects/batch|locks(/verify|/[A-Za-z0-9-]{1,100}/unlock)?")
 OBJECTS_MOST = 1000
 GOOD_FOR = 3600.0
@@ -71,13 +73,16 @@ def rewritten(answer: Mapping[str, Any], api: Api, now: float, seal: Callable[[T
 def _rewritten(one: object, api: Api, now: float, seal: Callable[[Transfer], str]) -> dict[str, Any]:
     if not isinstance(one, dict) or not isinstance(one.get("oid"), str):
         raise Wrong("the origin's answer has an object that is none")
-    made: dict[str, Any] = {"oid": one["oid"], "size": one.get("size", 0), "authenticated": True}
+    oid, size = one["oid"], one.get("size", 0)
+    if not _OID.fullmatch(oid) or not isinstance(size, int):
+        raise Wrong("the origin's answer has an object that is none")
+    made: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
     if isinstance(error := one.get("error"), dict):
         made["error"] = {"code": int(error.get("code") or 500), "message": str(error.get("message", ""))[:500]}
     actions = one.get("actions") or {}
     made["actions"] = {
         name: {
-            "href": f"http://127.0.0.1:{DOOR_PORT}/lfs/{seal(transfer_of(name, action, api, now))}",
+            "href": f"http://127.0.0.1:{DOOR_PORT}/lfs/{seal(transfer_of(name, action, api, now, oid, size))}",
             "expires_in": int(GOOD_FOR),
         }
         for name, action in actions.items()
@@ -88,7 +93,7 @@ def _rewritten(one: object, api: Api, now: float, seal: Callable[[Transfer], str
     return made
 
 
-def transfer_of(name: str, action: Mapping[str, Any], api: Api, now: float) -> Transfer:
+def transfer_of(name: str, action: Mapping[str, Any], api: Api, now: float, oid: str, size: int) -> Transfer:
     """Where a file goes, as the origin says. Over plain HTTP only to the origin's own address. Raises Wrong."""
     href, given = action.get("href"), action.get("header") or {}
     if not isinstance(href, str) or not isinstance(given, dict) or not href.isprintable():
@@ -100,7 +105,7 @@ def transfer_of(name: str, action: Mapping[str, Any], api: Api, now: float) -> T
     headers = {str(key): str(value) for key, value in given.items() if str(key).lower() not in _DROPPED}
     if same and api.authorization and not any(key.lower() == "authorization" for key in headers):
         headers["Authorization"] = api.authorization
-    return Transfer(_METHODS[name], href, headers, now + GOOD_FOR)  # type: ignore[arg-type]  # one of three
+    return Transfer(_METHODS[name], href, headers, now + GOOD_FOR, oid, size)  # type: ignore[arg-type]  # one of three
 
 
 def base_of(origin: str) -> str | None:

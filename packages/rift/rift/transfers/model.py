@@ -36,6 +36,9 @@ class Transfer:
     headers: Mapping[str, str] = field(repr=False)
     expires: float
     """Seconds since 1970."""
+    oid: str
+    size: int
+    """In bytes, as the batch asked for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -47,6 +48,7 @@ VIA = "box"
 """What the record of a request at the door says it came through."""
 COMMANDS_BYTES = 4 << 20
 OPTIONS_MOST = 64
+Before = Callable[[], Awaitable[None]]
 SAID_BYTES = 8192
 """How much of an origin's words on a refused request is read."""
 
@@ -105,12 +107,19 @@ async def record(
         row.task, row.box, row.actor, row.outcome = who.task, who.box, who.owner, outcome
 
 
+async def begun(deps: Deps, who: Admitted, tool: str, arguments: Mapping[str, object]) -> None:
+    """The row of what will change something at a forge, before the forge hears of it: whatever ends Rift meanwhile,
+    nothing is there without a record. What became of it is a row of its own.
+    """
+    await record(deps, who, tool, deps.clock.monotonic(), "begun", arguments)
+
+
 @asynccontextmanager
 async def git(deps: Deps, speaker: Speaker, asked: Asked) -> AsyncIterator[Answer | Refusal | Over]:
     """One request of git's, for the length of the block; its outcome is on record after it.
 
-    A fetch is recorded at its first request, a push at the one that brings it. Reading the answer raises ForgeError or
-    CarrierError where the origin goes away in the middle.
+    A fetch is recorded at its first request, a push before it goes on and when it ends. Reading the answer raises
+    ForgeError or CarrierError where the origin goes away in the middle.
     """
     tool = "push" if asked.service == "receive-pack" else "fetch"
     began = deps.clock.monotonic()
@@ -170,7 +179,7 @@ async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncI
             yield _refused(asked, read.push, reasons, refusal)
             return
         body = _joined(head_of(read.push, read.words, read.shallow, read.options), read.pack)
-        async with _origin(deps, who, asked, body) as answer:
+        async with _origin(deps, who, asked, body, partial(begun, deps, who, "push", told)) as answer:
             if isinstance(answer, Refusal):
                 outcome = answer.code
                 yield _refused(asked, read.push, dict.fromkeys(refs, "the origin did not take it"), answer)
@@ -199,13 +208,18 @@ async def _rules(deps: Deps, who: Admitted) -> Rules:
 
 @asynccontextmanager
 async def _origin(
-    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]
+    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes], before: Before | None = None
 ) -> AsyncIterator[Answer | Refusal]:
-    """The forge's answer to one request of git's; its beginning has come, so what failed at once is a refusal."""
+    """The forge's answer to one request of git's; its beginning has come, so what failed at once is a refusal.
+
+    `before` is done when all is there that the request needs, and before anything of it goes to the forge.
+    """
     if who.repo.forge == "github":
-        async with _github(deps, who, asked, body) as answer:
+        async with _github(deps, who, asked, body, before) as answer:
             yield answer
         return
+    if before is not None:
+        await before()
     async with aclosing(_session(deps, who, asked, body)) as parts:
         try:
             first = await anext(parts, b"")
@@ -245,13 +259,15 @@ async def _feed(deps: Deps, session: str, body: AsyncIterator[bytes]) -> None:
 
 @asynccontextmanager
 async def _github(
-    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]
+    deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes], before: Before | None
 ) -> AsyncIterator[Answer | Refusal]:
     """One request of git's to GitHub, as the person."""
     person = await logins.person_token(deps, who.owner)
     if isinstance(person, Refusal):
         yield person
         return
+    if before is not None:
+        await before()
     address = f"{deps.settings.github.url}/{who.repo.full}.git"
     service = f"git-{asked.service}"
     headers = {"Authorization": basic("x-access-token", person.token), "User-Agent": "git/2 (Rift)"}
@@ -262,10 +278,10 @@ async def _github(
     else:
         headers |= {"Content-Type": f"application/x-{service}-request", "Accept": f"application/x-{service}-result"}
         asking = deps.carrier.carry("POST", f"{address}/{service}", headers, body)
-    begun = False
+    answered = False
     try:
         async with asking as carried:
-            begun = True
+            answered = True
             # 200, and nothing but git's own: what else a host may answer is shown, and never handed on as git's.
             if carried.status == 200 and carried.headers.get("content-type", "") == _type(asked):
                 yield Answer(200, _type(asked), carried.parts)
@@ -274,7 +290,7 @@ async def _github(
             over = await logins.check_token(deps, who.owner, person.token) if carried.status == 401 else None
             yield over or _unlike(who, person.login, carried.status, said)
     except CarrierError as error:
-        if begun:
+        if answered:
             raise
         yield refusals.origin_failed(who.repo.full, error.reason)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -13,12 +14,16 @@ Origin = Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, 
 
 
 class FakeCarrier:
-    """`origins` answer by what an address begins with; whatever has none cannot be reached."""
+    """`origins` answer by what an address begins with; whatever has none cannot be reached.
+
+    Those in `silent` take a request and never answer.
+    """
 
     kind = "fake"
 
     def __init__(self) -> None:
         self.origins: dict[str, Origin] = {}
+        self.silent: set[str] = set()
 
     @asynccontextmanager
     async def carry(
@@ -26,6 +31,8 @@ class FakeCarrier:
     ) -> AsyncIterator[Carried]:
         forbid_in_transaction("a request to an origin")
         whole = b"".join([part async for part in body]) if body is not None else b""
+        if any(url.startswith(begins) for begins in self.silent):
+            await asyncio.Event().wait()
         for begins, origin in self.origins.items():
             if url.startswith(begins):
                 status, told, answer = origin(method, url, headers, whole)

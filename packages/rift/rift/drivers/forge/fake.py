@@ -40,7 +40,8 @@ class FakeForge:
     """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it.
 
     `missing` are what a commit's checkout lacks. Its `upload-pack` serves nothing but the refs; its `receive-pack`
-    does the updates of branches without looking at their pack, but for those that `refusing` has a reason for.
+    does the updates of branches without looking at their pack, but for those that `refusing` has a reason for. The
+    repositories (by url) in `silent` never answer a session.
     """
 
     kind = "fake"
@@ -51,6 +52,7 @@ class FakeForge:
         self.mirrors: dict[Path, FakeMirror] = {}
         self.missing: dict[str, tuple[str, ...]] = {}
         self.refusing: dict[str, str] = {}
+        self.silent: set[str] = set()
         self.sessions: dict[str, FakeSession] = {}
         self.gathered: list[tuple[str, str]] = []
         self.opened: list[tuple[str, Service, Part, Access | None]] = []
@@ -125,6 +127,9 @@ class FakeForge:
     @outside_transactions
     async def drain(self, session: str) -> Data | None:
         found = self._session(session)
+        if found.url in self.silent:
+            await asyncio.sleep(0.01)
+            return b""
         if found.answer:
             return found.answer.pop(0)
         if not found.ended:

@@ -25,6 +25,7 @@ from keel.ids import digest
 from keel.refusal import Refusal
 from keel.sizes import GIB, MIB
 from keel.web.connections import PATIENCE
+from rift.audit import NotBegun
 from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
 from rift.drivers.forge.packets import BadRequest
@@ -133,8 +134,10 @@ class Carried(Response):
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         said: Response | None = None
+        begun = False
         try:
             async with self._begin(self._request, self._speaker) as answer:
+                begun = isinstance(answer, Answer)
                 if isinstance(answer, Answer):
                     await _stream(answer, send)
                 else:
@@ -142,7 +145,9 @@ class Carried(Response):
                     if isinstance(answer, Refusal):
                         said = plain_text(refusal_text(answer), 403)
                     await self._drain()
-        except Busy:
+        except (Busy, NotBegun):
+            if begun:
+                raise  # an answer has gone out, and none can come after it
             said = plain_text("Rift is busy: try again.", 503)
         except (Malformed, BadRequest) as error:
             said = plain_text(f"Rift does not take this request: {error}.", 400)

@@ -20,7 +20,7 @@ from keel.ledger import telling
 from keel.refusal import CATALOGUE, Refusal
 from rift.names import SEAL_SECONDS, TASK_PREFIX
 from rift.records import actions
-from rift.records.model import Asked, Entry, Place
+from rift.records.model import UNREFUSED, Asked, Entry, Place
 from rift.secrecy import without_secrets
 from rift.tasks.model import Handle
 from rift.wire.web import refusals
@@ -168,6 +168,8 @@ def outcome(entry: Entry) -> tuple[str, str]:
     """An outcome in words, and the kind of its badge."""
     if entry.outcome == "ok":
         return "done", "ok"
+    if entry.outcome in UNREFUSED:
+        return entry.outcome.replace("_", " "), "quiet" if entry.outcome == "begun" else "warn"
     return ("failed", "bad") if entry.outcome == "error" else ("refused", "warn")
 
 
@@ -185,7 +187,10 @@ def seen(text: str) -> str:
 def client(entry: Entry) -> str:
     """What it came by, in words."""
     via = entry.via or ""
-    named = {"web": "a browser", "cli": "the server's terminal", "upkeep": "Rift's upkeep", "agent": "the box's agent"}
+    named = {
+        "web": "a browser", "cli": "the server's terminal", "upkeep": "Rift's upkeep",
+        "agent": "the box's agent", "box": "the box's door",
+    }  # fmt: skip
     return via.removeprefix("mcp:") if via.startswith("mcp:") else named.get(via, via)
 
 
