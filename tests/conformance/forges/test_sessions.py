@@ -235,7 +235,7 @@ async def test_objects_that_no_repository_may_have_are_refused(kit: LocalKit, ga
         f"{NONE} {'1' * 40} refs/heads/x.lock",
         f"{NONE} {'1' * 40} --upload-pack=x",
         f"{NONE} {'1' * 39} refs/heads/x",
-        f"shallow {'1' * 40}",
+        f"shallow {'1' * 39}",
         "rubbish",
     ],
 )
@@ -243,6 +243,57 @@ async def test_a_push_of_anything_but_branches_and_tags_is_not_begun(kit: LocalK
     session = await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc")
     await kit.forge.feed(session, packet(line.encode() + b"\0report-status") + FLUSH, last=True)
     assert b"ERR this push cannot be read: " in await drained(kit, session)
+
+
+async def test_a_checkout_without_its_whole_history_pushes_where_the_origin_has_the_rest(
+    kit: LocalKit, gate: Gate, box: Path
+) -> None:
+    for number in range(3):
+        await write(box, f"a{number}", "1")
+    await client("push", "-q", "origin", "HEAD:main", folder=box)
+    await client("clone", "-q", "--depth=1", gate.url, "short", folder=box.parent)
+    short = box.parent / "short"
+    commit = await write(short, "b", "1")
+    await client("push", "-q", "origin", "HEAD:topic", folder=short)
+    assert kit.git(kit.source, "rev-parse", "topic") == commit
+    assert kit.git(kit.source, "rev-list", "--count", "topic") == "5"
+
+
+async def test_an_origin_without_its_whole_history_takes_pushes_too(home: Path) -> None:
+    """No fetch can make such a checkout whole."""
+    kit = LocalKit(home)
+    kit.forge = made_local()
+    whole, short = home / "whole", home / "short.git"
+    await client("init", "-q", "-b", "main", "whole", folder=home)
+    for number in range(4):
+        await write(whole, f"w{number}", "1")
+    kit.git(home, "clone", "-q", "--bare", "--depth=2", whole.as_uri(), str(short))
+    async with Gate(kit.forge, str(short), kit.mirror) as gate:
+        await client("clone", "-q", gate.url, "box", folder=home)
+        commit = await write(home / "box", "a", "1")
+        await client("push", "-q", "origin", "HEAD:topic", "HEAD:main", folder=home / "box")
+        assert kit.git(short, "rev-parse", "topic", "main").split() == [commit, commit]
+        assert kit.git(short, "rev-list", "--count", "topic") == "3"
+        assert await kit.forge.fetch(str(short), kit.mirror) == {"main": commit, "topic": commit}
+
+
+async def test_what_leans_on_history_that_nobody_here_has_is_told_with_the_mend(
+    kit: LocalKit, gate: Gate, box: Path
+) -> None:
+    """A checkout that took a part of another repository's history, which the origin has not."""
+    other = box.parent / "other"
+    await client("init", "-q", "-b", "main", "other", folder=box.parent)
+    for number in range(3):
+        await write(other, f"o{number}", "1")
+    await client("fetch", "-q", "--depth=1", other.as_uri(), "main", folder=box)
+    told = await client("push", "origin", "FETCH_HEAD:refs/heads/x", folder=box, fails=True)
+    assert "unpacker error" in told
+    assert "remote: a commit of this push leans on history that neither it nor the origin has" in told
+    assert "`git fetch --unshallow` from where that history came, and push again" in told
+    assert kit.git(kit.source, "for-each-ref", "--format=%(refname:short)") == "main"
+    await client("fetch", "-q", "--unshallow", other.as_uri(), "main", folder=box)
+    await client("push", "-q", "origin", "FETCH_HEAD:refs/heads/x", folder=box)
+    assert kit.git(kit.source, "rev-list", "--count", "x") == "3"
 
 
 async def test_what_is_no_request_ends_the_session(kit: LocalKit, gate: Gate) -> None:

@@ -22,6 +22,7 @@ NAME_MOST = 1000
 """Bytes of a ref's name."""
 HASHES = {"sha1": 40, "sha256": 64}
 
+_SHALLOW = re.compile(rb"shallow ([0-9a-f]{40}|[0-9a-f]{64})\n?")
 _LINE = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) ([^\0 ]+)")
 _REF = re.compile(r"refs/(heads|tags)/[^\s\x00-\x20\x7f~^:?*\[\\]+")
 
@@ -103,16 +104,18 @@ class Push:
 
 
 def push(lines: Iterable[bytes]) -> Push:
-    """The push that its packets before the first flush ask for. Raises BadRequest."""
+    """The push that its packets before the first flush ask for. Raises BadRequest.
+
+    Where the history of the client's checkout ends (its lines `shallow …`) decides nothing: what counts is whether
+    all that its commits lean on is in the pack, or here already.
+    """
     updates: dict[str, Update] = {}
     able: frozenset[str] = frozenset()
-    for number, line in enumerate(lines):
+    for line in lines:
+        if _SHALLOW.fullmatch(line):
+            continue
         text, _, words = line.partition(b"\0")
-        if text.startswith(b"shallow "):
-            raise BadRequest(
-                "the checkout has no whole history, and only whole ones are pushed: `git fetch --unshallow`"
-            )
-        if number == 0:
+        if not updates:
             able = frozenset(words.decode("utf-8", "replace").split())
         update = _update(text.removesuffix(b"\n"))
         if update.ref in updates:

@@ -44,6 +44,13 @@ MENDS: tuple[tuple[str, str], ...] = (
     ("atomic push failed", "another ref of this atomic push was refused"),
 )
 
+LEANS = "did not receive expected object"
+"""What git says of a pack whose objects lean on some that are in neither the pack nor the mirror."""
+LEANS_MEND = (
+    "a commit of this push leans on history that neither it nor the origin has: in a checkout without its whole "
+    "history, `git fetch --unshallow` from where that history came, and push again"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -162,6 +169,8 @@ class Receiving:
         await self._unpacker.stdout.read()
         code = await self._unpacker.wait()
         said = shown((await self._complaint).decode("utf-8", "replace"))
+        if code and LEANS in said:
+            return f"{LEANS_MEND} ({said})"
         return (said or f"git ended with code {code}") if code else None
 
     def _told(self, text: str) -> bytes:
