@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Iterator
 
@@ -66,6 +67,27 @@ async def test_what_is_pushed_from_a_box_becomes_a_pull_request_that_it_can_ask_
     await rift.works(box, "pr-comment 1 --body 'It is the best there is.'")
     assert [(one.author.login, one.body) for one in pull.comments] == [("ada", "It is the best there is.")]
     assert "It is the best there is." in await rift.works(box, "issue-read 1")
+
+
+@pytest.mark.needs("git-lfs")
+async def test_a_new_lfs_file_is_pushed_from_a_box_as_anywhere(connected: Whole) -> None:
+    """A box of a repository that has LFS: without a word about it, `git push` brings the content too."""
+    rift, github = connected, connected.github
+    rules = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
+    repo = github.make_repo("acme/large", {".gitattributes": rules, "README.md": "# large\n"})
+    await rift.watch(repo)
+    await rift.until_warm(repo, github.head(repo) or "")
+    box = await rift.take(repo)
+    content = await rift.works(
+        box, "head -c 3000000 /dev/urandom > new.bin; git add -A; git lfs ls-files -l; sha256sum new.bin; " + WORK
+    )
+    oid = re.search(r"^([0-9a-f]{64})  new.bin$", content, re.MULTILINE)
+    assert oid, content
+    stored = github.read(repo, "new.bin", "work")
+    assert stored == b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize 3000000\n" % oid[1].encode()
+    kept = github.world.folder / "lfs" / str(repo.id) / oid[1]
+    assert hashlib.sha256(kept.read_bytes()).hexdigest() == oid[1]
+    await rift.works(box, "git lfs fsck; test \"$(git status --porcelain)\" = ''")
 
 
 async def test_a_push_from_outside_is_a_warm_box_of_the_new_head_without_waiting_for_a_look(connected: Whole) -> None:

@@ -191,6 +191,9 @@ async def test_what_the_origin_says_of_files_comes_through(rift: Place, jail: Ja
 async def test_an_origin_without_a_server_for_lfs_says_so(rift: Place, jail: Jail) -> None:
     await rift.rows("UPDATE repos SET url = '/srv/git/app' RETURNING id")
     assert "passes no LFS files on" in (await batch(jail)).json()["message"]
+    locks = await api(jail, "locks/verify", b'{"ref": {"name": "refs/heads/x"}}')
+    assert locks.status_code == 501  # git-lfs asks at each push, and is quiet about this answer
+    assert [outcome for _, outcome in await recorded(rift)] == ["verb_no_lfs"]
 
 
 async def test_a_plain_origins_credentials_open_its_lfs_and_nothing_else(rift: Place, jail: Jail) -> None:

@@ -95,11 +95,11 @@ class Hands:
         """The task's id."""
         return self.task.partition(".")[0]
 
-    async def take(self, ref: str = "main") -> str:
+    async def take(self, ref: str = "main", repo: str = program.REPO) -> str:
         """Have another VM in the task, running; its id."""
-        said = await self.call("rift_vm_new", task=self.task, repo=program.REPO, ref=ref)
+        said = await self.call("rift_vm_new", task=self.task, repo=repo, ref=ref)
         assert said.refused is None, said.text
-        self.vm = said.found(r"^id (b-[0-9a-f]{24}), name app-\S+$")
+        self.vm = said.found(r"^id (b-[0-9a-f]{24}), name \S+$")
 
         async def runs() -> bool:
             return await self.status(self.vm) == "running"

@@ -58,7 +58,9 @@ async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object
         return refusals.malformed("the LFS API has no such request")
     there = await _api(deps, who)
     if isinstance(there, Refusal):
-        return there
+        # Of locks it is only said that there are none: git-lfs asks about them at each push, one without new files too.
+        none = there.code == "verb_no_lfs" and asked.path.startswith("locks")
+        return Answer(501, TYPE, _once(b"{}"), 2) if none else there
     batch, body = asked.path == "objects/batch", asked.body
     try:
         if batch:
