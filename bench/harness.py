@@ -157,10 +157,10 @@ class System:
         """A client of its own connection."""
         return Client(self.port, self.token)
 
-    def rift(self, *arguments: str) -> str:
-        """What a `rift` command printed."""
+    def rift(self, *arguments: str, given: str = "") -> str:
+        """What a `rift` command printed, with `given` on its standard input."""
         command = [str(RIFT), *arguments, "--data", str(self.data)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, input=given).stdout
 
     def box_folder(self, box: str) -> Path:
         """Where a box's files are on this host."""

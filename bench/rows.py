@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import signal
@@ -19,6 +18,7 @@ from bench.harness import HANDLE, RIFT, Client, Row, System, folder, found, perc
 from bench.heads import heads
 from bench.layers import layers
 from bench.ledger import ledger
+from bench.masked import masked, spooled
 from bench.parked import parked
 
 SAMPLE = "sample/hello"
@@ -256,7 +256,7 @@ async def output(system: System) -> list[Row]:
             answer = await client.bash(task, box, "cat /home/dev/blob")
             rates.append(time.perf_counter() - began)
             peak = max(peak, _memory(agent, "VmHWM"))
-            same = same and _spooled(system.box_folder(box), answer["command"]) == wanted
+            same = same and spooled(system, box, answer["command"]) == wanted
     assert home.exists()
     await client.call("rift_task_close", task=task)
     ratio = percentile(floors, 0.5) / percentile(rates, 0.5)
@@ -266,15 +266,6 @@ async def output(system: System) -> list[Row]:
         Row("100 MiB of output, agent's memory", f"{peak / 1024:.1f} MiB", "—", None, "< 40 MiB", peak < 40 * 1024),
         Row("100 MiB of output, bytes", "identical" if same else "DIFFERENT", "SHA-256", None, "identical", same),
     ]
-
-
-def _spooled(box: Path, command: str) -> str:
-    """The SHA-256 of what is kept of a command's output on the host."""
-    number, hashed = command.rpartition(".")[2], hashlib.sha256()
-    parts = sorted((box / "spool").glob(f"{number}.*"), key=lambda part: int(part.name.rpartition(".")[2]))
-    for part in parts:
-        hashed.update(part.read_bytes())
-    return hashed.hexdigest()
 
 
 async def idle(system: System) -> list[Row]:
@@ -383,6 +374,7 @@ ROWS = {
     "cold": cold_start,
     "resume": resume,
     "output": output,
+    "masked": masked,
     "idle": idle,
     "tasks": task_tools,
     "start": start_up,

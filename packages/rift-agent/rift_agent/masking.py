@@ -5,7 +5,8 @@ how the bytes came: only the end of what is there is held back, and only while i
 A part of a value, or a value in another spelling, is not masked.
 
 It is loaded with the first secret. `re` would cost an idle box memory and look at one value after the other; here many
-values cost no more than a few: words of 4 or 8 bytes are looked up in a set, as each value holds some of them whole.
+values cost no more than a few: words of 4 bytes, as far apart as the shortest value allows, are looked up in a set, as
+each value holds one of them whole.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ LEAST = 6
 FEW = 6  # so many values are looked for one by one
 NEAR = 512  # the beginnings of values are compared as texts up to this length; of longer ones, their first bytes first
 _ANCHOR = 64
-_SURE = 15
+_WIDTH = 4
+_EVERY_MOST = 16
+_PLACES = 10_000  # about so many words are looked for, whatever the values: each is some hundred bytes of memory
 _ORDER: Literal["little", "big"] = "little" if memoryview(b"\1\0").cast("H")[0] == 1 else "big"
 
 
@@ -39,21 +42,20 @@ class Secrets:
         self.longest = max(map(len, self.parts), default=0)
         self._first = {part[0] for part in self.parts}
         self._long = [part for part in self.parts if len(part) > NEAR]
-        # 15 bytes hold a whole aligned word of 8, 7 one of 4, and 6 a word of 4 that begins at an even place.
-        self._single: list[bytes] = []
-        self._words: list[_Words] = []
-        short = [part for part in self.parts if len(part) == LEAST]
-        longer = [part for part in self.parts if LEAST < len(part) < _SURE]
-        longest = [part for part in self.parts if len(part) >= _SURE]
-        self._look_for(short, _Words(short, "I", 0, 2), _Words(short, "I", 2, 2))
-        self._look_for(longer, _Words(longer, "I", 0, 4))
-        self._look_for(longest, _Words(longest, "Q", 0, 8))
-
-    def _look_for(self, parts: list[bytes], *words: _Words) -> None:
-        if len(parts) <= FEW:
-            self._single += parts
+        # The few shortest, which would have every word be looked at, are looked for one by one.
+        shortest = sorted(self.parts, key=len)
+        few, many = shortest[:FEW], shortest[FEW:]
+        if many:
+            every = _every(many)
+            self._single = [part for part in few if _every([part]) < every]
+            self._words = _words([*few[len(self._single) :], *many], every)
         else:
-            self._words += words
+            self._single, self._words = few, []
+
+    @property
+    def sought(self) -> int:
+        """How many words are kept to find the values by."""
+        return sum(len(words.keys) for words in self._words)
 
     def spans(self, data: bytes) -> list[Span]:
         """Where `data` holds values: in order, those that overlap as one."""
@@ -107,32 +109,47 @@ class Secrets:
         return any(part.lower() in name for part in self.parts)
 
 
+def _every(parts: list[bytes]) -> int:
+    """How far apart the words may be, in words, of which each of these holds one whole, the shortest first; 0: not even
+    each aligned word is enough. 7 bytes hold one of every word, 11 one of every second, and so on.
+    """
+    held = (len(parts[0]) - _WIDTH + 1) // _WIDTH
+    return min(held, max(1, min(_EVERY_MOST, _PLACES // (_WIDTH * len(parts)))))
+
+
+def _words(parts: list[bytes], every: int) -> list[_Words]:
+    """What looks for many values. Six bytes hold a word that begins at an even place."""
+    if every:
+        return [_Words(parts, 0, _WIDTH * every, every)]
+    return [_Words(parts, 0, 2, 1), _Words(parts, 2, 2, 1)]
+
+
 class _Words:
-    """Many values at once: each holds, at one of its first `ways` places, one of the words that the data is read as
-    from `shift` on.
+    """Many values at once: each holds, at one of its first `ways` places, one of the words of the data: of those that
+    begin at `shift`, each `every`th.
     """
 
-    def __init__(self, parts: list[bytes], kind: Literal["I", "Q"], shift: int, ways: int) -> None:
-        width = 8 if kind == "Q" else 4
-        self._kind, self._shift, self._width = kind, shift, width
+    def __init__(self, parts: list[bytes], shift: int, ways: int, every: int) -> None:
+        self._shift, self._every = shift, every
         # word → where in a value it stands, and how long that is → the values
         self._found: dict[int, dict[Span, set[bytes]]] = {}
         for part in parts:
             for at in range(ways):
-                word = int.from_bytes(part[at : at + width], _ORDER)
+                word = int.from_bytes(part[at : at + _WIDTH], _ORDER)
                 self._found.setdefault(word, {}).setdefault((at, len(part)), set()).add(part)
-        self._keys = set(self._found)
+        self.keys = set(self._found)
 
     def spans(self, data: bytes) -> Iterator[Span]:
-        usable = (len(data) - self._shift) // self._width * self._width
+        usable = (len(data) - self._shift) // _WIDTH * _WIDTH
         if usable <= 0:
             return
-        words = memoryview(data)[self._shift : self._shift + usable].cast(self._kind)
-        if self._keys.isdisjoint(words):
+        words = memoryview(data)[self._shift : self._shift + usable].cast("I")[:: self._every]
+        if self.keys.isdisjoint(words):
             return
-        for index, word in [(index, word) for index, word in enumerate(words) if word in self._keys]:
+        apart = _WIDTH * self._every
+        for index, word in [(index, word) for index, word in enumerate(words) if word in self.keys]:
             for (at, length), parts in self._found[word].items():
-                start = self._shift + index * self._width - at
+                start = self._shift + index * apart - at
                 if start >= 0 and data[start : start + length] in parts:
                     yield start, start + length
 

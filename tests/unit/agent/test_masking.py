@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -165,3 +167,24 @@ def test_only_so_much_of_values_of_before_is_remembered() -> None:
         kept.keep({"KEY": f"{n:04}" + "v" * (ONCE_MOST // 10)})
     assert kept.text("0001" + "v" * (ONCE_MOST // 10)) != "***"
     assert kept.text("0018" + "v" * (ONCE_MOST // 10)) == "***"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    lengths=st.lists(st.integers(LEAST, 90), min_size=FEW + 1, max_size=40),
+    at=st.lists(st.integers(0, 400), min_size=1, max_size=6),
+    seed=st.randoms(use_true_random=False),
+)
+def test_many_values_of_any_lengths_are_found_at_any_place(lengths: list[int], at: list[int], seed: Random) -> None:
+    values = [bytes(seed.choices(b"abcdefgh", k=length)) for length in lengths]
+    data = bytearray(seed.choices(b"abcdefgh ", k=500))
+    for start in at:
+        value = seed.choice(values)
+        data[start : start + len(value)] = value
+    assert Secrets(values).whole(bytes(data)) == slowly(values, bytes(data))
+
+
+def test_what_is_looked_for_stays_small_whatever_the_values() -> None:
+    lines = b"\n".join(b"%07d" % number for number in range(9_000))
+    for values in ([lines], [b"x" * 40 + b"%05d" % number for number in range(100)], [b"y" * 65_536] * 4):
+        assert Secrets(values).sought <= 4 * 9_000
