@@ -80,6 +80,7 @@ BEFORE: Mapping[tuple[str, str, int], str] = {
     ("README.md", 'call rift_task_attach \'{"task": "task_z8rva7mn"}\'', 1): (
         "TOKEN=$(rift token new --user admin@localhost.localdomain --client Second | tail -1 | grep -o 'rift_.*')"
     ),
+    ("docs/secrets.md", "rift secret set acme/app API_KEY < key.txt", 1): "printf 'a-key-to-try\\n' > key.txt",
     ("docs/onbe-admin.md", "onbe agent apply mailer.agent.toml", 2): (
         'sed -i \'s|^allowed_scopes = \\[|&"files.write", |; s|^#* *max_token_ttl.*|max_token_ttl = "PT2M"|\' '
         "mailer.agent.toml"
