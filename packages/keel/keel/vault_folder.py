@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from keel.accounts import AccountError, files_of, give_folder
+from keel.accounts import give_folder
 from keel.files import no_wait, write_whole
+from keel.owned import OwnedFolder
 from keel.vault import KEY_BYTES, Keys, VaultTrouble, key_id
 
 _NAME = re.compile(r"([0-9]{4,9})-([0-9a-f]{16})\.key")
@@ -44,10 +42,11 @@ class FolderKeys:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._owned = OwnedFolder(folder, VaultTrouble)
         self._known: tuple[tuple[str, ...], Keys | None] = ((), None)
 
     def held(self) -> Keys | None:
-        with self._as_owner():
+        with self._owned.as_owner():
             names = tuple(name for _, name in self._names())
             if self._known[0] != names:
                 keys = [self._read(name) for name in names]
@@ -57,7 +56,7 @@ class FolderKeys:
     def first(self) -> Keys:
         if (keys := self.held()) is not None:
             return keys
-        with self._locked():
+        with self._owned.locked():
             if self.held() is None:  # of any number at once, one makes it
                 self._make()
         made = self.held()
@@ -66,13 +65,13 @@ class FolderKeys:
 
     def rotate(self) -> Kept:
         """A new key, which seals from now on; the ones before still open. Raises VaultTrouble."""
-        with self._locked():
+        with self._owned.locked():
             self._make()
         return self.listed()[-1]
 
     def listed(self) -> list[Kept]:
         """All keys, the newest last. Raises VaultTrouble."""
-        with self._as_owner():
+        with self._owned.as_owner():
             found = []
             for number, name in self._names():
                 made = (self.folder / name).lstat().st_mtime
@@ -81,7 +80,7 @@ class FolderKeys:
 
     def take_away(self, key: bytes) -> None:
         """Remove a key, by its id, for good; never the newest. Raises VaultTrouble."""
-        with self._locked(), self._as_owner():
+        with self._owned.locked(), self._owned.as_owner():
             names = [name for _, name in self._names()]
             for name in names[:-1]:
                 if _id(name) == key:
@@ -92,7 +91,7 @@ class FolderKeys:
 
         Raises VaultTrouble where there is something else.
         """
-        self._have()
+        self._owned.have()
         try:
             give_folder(self.folder, uid, gid)
         except OSError as error:
@@ -140,57 +139,12 @@ class FolderKeys:
 
     def _make(self) -> None:
         key = AESGCM.generate_key(bit_length=KEY_BYTES * 8)
-        with self._as_owner():
+        with self._owned.as_owner():
             number = max((number for number, _ in self._names()), default=0) + 1
             try:
                 write_whole(self.folder / f"{number:04}-{key_id(key).hex()}.key", told_key(key).encode() + b"\n")
             except OSError as error:
                 raise VaultTrouble(f"a key cannot be made in {self.folder}: {error.strerror}") from None
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._have()
-        path = self.folder / "lock"
-        with self._as_owner():
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise VaultTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
-            with os.fdopen(descriptor) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield
-
-    @contextmanager
-    def _as_owner(self) -> Iterator[None]:
-        """As root, be whose folder it is: what its owner lays there, as a link, leads nowhere that they may not go."""
-        if os.geteuid() != 0:
-            yield
-            return
-        try:
-            owner = self.folder.lstat()
-        except FileNotFoundError:  # nothing is there yet
-            yield
-            return
-        try:
-            with files_of(owner.st_uid, owner.st_gid):
-                yield
-        except AccountError as error:
-            raise VaultTrouble(str(error)) from None
-
-    def _have(self) -> None:
-        try:
-            self.folder.mkdir(mode=0o700)
-        except FileExistsError:
-            if self.folder.is_symlink() or not self.folder.is_dir():
-                raise VaultTrouble(
-                    f"{self.folder} is not a folder; move it away, and the copy of your backup to it"
-                ) from None
-        except OSError as error:
-            raise VaultTrouble(f"the folder {self.folder} cannot be made: {error.strerror}") from None
-        else:
-            if os.geteuid() == 0:
-                above = self.folder.parent.stat()
-                os.chown(self.folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
 
 def told_key(key: bytes) -> str:

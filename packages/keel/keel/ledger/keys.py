@@ -10,11 +10,9 @@ Whoever can only write to the database cannot sign, and cannot make this folder 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -25,9 +23,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from keel.accounts import AccountError, files_of, give_folder
+from keel.accounts import give_folder
 from keel.files import no_wait, write_whole
 from keel.ledger.canonical import instant, jcs
+from keel.owned import OwnedFolder
 
 TYPE = "keel.key"
 
@@ -124,24 +123,25 @@ class KeyFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._owned = OwnedFolder(folder, KeyTrouble)
         self._key = folder / "key.pem"
         self._keys = folder / "keys"
         self._seen = folder / "seen.json"
 
     def signer(self, now: datetime) -> Signer:
         """The key of now, made when there is none. Raises KeyTrouble."""
-        with self._locked():
+        with self._owned.locked():
             return self._read() or self._make(now, None)
 
     def rotate(self, now: datetime) -> Signer:
         """A new key in the place of the one of now, which vouches for it and is then gone. Raises KeyTrouble."""
-        with self._locked():
+        with self._owned.locked():
             return self._make(now, self._read() or self._make(now, None))
 
     def public(self) -> dict[str, PublicKey]:
         """Every public key that this host has had, by its id. Raises KeyTrouble."""
         found = {}
-        with self._as_owner():
+        with self._owned.as_owner():
             for path in sorted(self._keys.glob("*.json")):
                 key = _public(path)
                 found[key.id] = key
@@ -150,7 +150,7 @@ class KeyFolder:
     def seen(self) -> tuple[int, bytes] | None:
         """Number and hash of the newest checkpoint that this host has made; None before the first."""
         try:
-            with self._as_owner():
+            with self._owned.as_owner():
                 told = json.loads(_text(self._seen))
             return int(told["number"]), bytes.fromhex(told["hash"])
         except FileNotFoundError:
@@ -160,7 +160,7 @@ class KeyFolder:
 
     def note(self, number: int, hash: bytes) -> None:
         """Remember the newest checkpoint. One that is older than what is remembered changes nothing."""
-        with self._locked():
+        with self._owned.locked():
             known = self.seen()
             if known is None or known[0] < number:
                 write_whole(self._seen, json.dumps({"number": number, "hash": hash.hex()}).encode())
@@ -170,7 +170,7 @@ class KeyFolder:
 
         Raises KeyTrouble where there is something else.
         """
-        self._have(self.folder)
+        self._owned.have()
         try:
             for folder in (self.folder, self._keys):
                 give_folder(folder, uid, gid)
@@ -208,7 +208,7 @@ class KeyFolder:
         key = PublicKey(key_id(public), public, now, before.key.id if before else None, None)
         if before:
             key = PublicKey(key.id, public, now, key.previous, before.sign(key.body))
-        self._have(self._keys)
+        self._owned.have("keys")
         # The public half first: a private key that nobody knows the public half of would sign in vain.
         write_whole(self._keys / f"{key.id}.json", json.dumps(key.told(), indent=1).encode(), 0o644)
         pem = private.private_bytes(
@@ -216,49 +216,6 @@ class KeyFolder:
         )
         write_whole(self._key, pem)
         return Signer(key, private)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._have(self.folder)
-        path = self.folder / "lock"
-        with self._as_owner():
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise KeyTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
-            with os.fdopen(descriptor) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield
-
-    @contextmanager
-    def _as_owner(self) -> Iterator[None]:
-        """Where the folder is somebody else's, be them for its files: what its owner lays there, as a link to a file of
-        root's, leads nowhere that they may not go, and what is made is theirs from its first moment on.
-        """
-        if os.geteuid() != 0:
-            yield
-            return
-        try:
-            owner = self.folder.lstat()
-        except FileNotFoundError:  # nothing is there yet
-            yield
-            return
-        try:
-            with files_of(owner.st_uid, owner.st_gid):
-                yield
-        except AccountError as error:
-            raise KeyTrouble(str(error)) from None
-
-    def _have(self, folder: Path) -> None:
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            if folder.is_symlink() or not folder.is_dir():  # root would write where its owner laid a link to
-                raise KeyTrouble(f"{folder} is not a folder; move it away, and a copy of your backup to it") from None
-        else:
-            if os.geteuid() == 0 and folder == self.folder:
-                above = folder.parent.stat()
-                os.chown(folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
 
 def _text(path: Path) -> str:

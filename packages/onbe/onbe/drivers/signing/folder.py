@@ -7,7 +7,6 @@ FOLDER/lock         held while a key is made
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -18,8 +17,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from keel.accounts import AccountError, files_of
 from keel.files import no_wait, write_whole
+from keel.owned import OwnedFolder
 from onbe.drivers.signing.ring import KeyTrouble, SigningKey, read
 
 
@@ -36,11 +35,12 @@ class KeyFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._owned = OwnedFolder(folder, KeyTrouble)
 
     def held(self) -> Held:
         """What is there now. Raises KeyTrouble."""
         keys: list[SigningKey] = []
-        with self._as_owner():
+        with self._owned.as_owner():
             try:
                 names = sorted(path for path in self.folder.glob("*.pem"))
             except OSError as error:
@@ -83,43 +83,12 @@ class KeyFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._have()
-        path = self.folder / "lock"
-        with self._as_owner():
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            except OSError as error:
-                raise KeyTrouble(f"{path} cannot be used: {error.strerror}; it is the server's user's") from None
-            with os.fdopen(descriptor) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield
-
-    @contextmanager
-    def _as_owner(self) -> Iterator[None]:
-        """As root, be whose folder it is: a link that its owner lays leads nowhere that they may not go."""
-        if os.geteuid() != 0 or not self.folder.exists():
-            yield
-            return
-        owner = self.folder.lstat()
-        try:
-            with files_of(owner.st_uid, owner.st_gid):
-                yield
-        except AccountError as error:
-            raise KeyTrouble(str(error)) from None
-
-    def _have(self) -> None:
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir(mode=0o700)
-        except FileExistsError:
-            if self.folder.is_symlink() or not self.folder.is_dir():
-                raise KeyTrouble(f"{self.folder} is not a folder; move it away") from None
         except OSError as error:
             raise KeyTrouble(f"the key folder {self.folder} cannot be made: {error.strerror}") from None
-        else:
-            if os.geteuid() == 0:
-                above = self.folder.parent.stat()
-                os.chown(self.folder, above.st_uid, above.st_gid, follow_symlinks=False)
+        with self._owned.locked():
+            yield
 
     def _write(self, path: Path, data: bytes) -> None:
         try:
