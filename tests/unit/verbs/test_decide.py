@@ -34,9 +34,9 @@ def line(ref: str, able: bytes = b"", old: str = NONE, new: str = A) -> bytes:
 @pytest.mark.parametrize(
     "ref",
     ["refs/heads/fix", "refs/heads/a/b", "refs/heads/main-2", "refs/heads/mainline", "refs/heads/x/main",
-     "refs/tags/v1", "refs/tags/main", "refs/heads/ünïcode"],
+     "refs/tags/v1", "refs/tags/main-1", "refs/tags/a/main", "refs/tags/HEAD", "refs/heads/ünïcode"],
 )  # fmt: skip
-def test_a_branch_of_another_name_and_any_tag_may_be_pushed(ref: str) -> None:
+def test_a_branch_or_tag_of_another_name_may_be_pushed(ref: str) -> None:
     assert decide_push([update(ref)], RULES) == {}
 
 
@@ -47,7 +47,7 @@ def test_a_branch_of_another_name_and_any_tag_may_be_pushed(ref: str) -> None:
      "refs/heads/refs/heads/main", "refs/heads/../heads/main", "refs/heads/./main", "refs/heads//main",
      "refs/heads/main.lock", "refs/heads/main/", "refs/heads/x/../main", "refs/heads/main~1", "refs/heads/ma*n",
      "refs/heads/a@{0}", "refs/heads/-", "refs/heads", "refs/remotes/origin/main", "refs/stash",
-     "refs/tags/../heads/main"],
+     "refs/tags/../heads/main", "refs/tags/main", "refs/tags/Main", "refs/tags/release"],
 )  # fmt: skip
 def test_no_spelling_of_a_guarded_ref_gets_through(ref: str) -> None:
     if ref == "refs/heads/-":
@@ -73,6 +73,19 @@ def test_what_an_admin_allows_is_allowed_and_nothing_beside_it() -> None:
         "refs/heads/main", "refs/heads/release",
     }  # fmt: skip
     assert decide_push(both, Rules("acme/app", "main", RULES.watched, True, True)) == {}
+
+
+def test_a_tag_that_would_be_taken_for_a_guarded_branch_is_none_and_what_is_allowed_is_allowed() -> None:
+    (why,) = decide_push([update("refs/tags/main")], RULES).values()
+    assert why == "main is the default branch, and a tag of that name would be taken for it"
+    assert decide_push([update("refs/tags/main")], Rules("acme/app", "main", frozenset(), True, False)) == {}
+
+
+def test_while_the_default_branch_is_not_known_nothing_may_be_it() -> None:
+    rules = Rules("acme/app", None, frozenset({"release"}), False, False)
+    assert "the default one is not known" in decide_push([update("refs/heads/any")], rules)["refs/heads/any"]
+    open_ = Rules("acme/app", None, frozenset({"release"}), True, False)
+    assert set(decide_push([update("refs/heads/any"), update("refs/heads/release")], open_)) == {"refs/heads/release"}
 
 
 def test_a_push_is_read_and_written_anew_as_it_was_judged() -> None:

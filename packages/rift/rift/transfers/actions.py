@@ -14,14 +14,15 @@ from keel.refusal import Refusal
 from keel.vault import VaultTrouble
 from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
+from rift.drivers.forge.packets import beginning, once
 from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.transfers import refusals
 from rift.transfers.decide import CHANGES, PATHS, Wrong, base_of, batch_of, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
-from rift.verbs.actions import Over, basic, beginning
-from rift.verbs.decide import plain
+from rift.verbs.actions import Over
+from rift.verbs.decide import basic, plain
 from rift.verbs.model import Admitted, Answer, Speaker
 from rift.verbs.refusals import origin_failed
 
@@ -60,7 +61,7 @@ async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object
     if isinstance(there, Refusal):
         # Of locks it is only said that there are none: git-lfs asks about them at each push, one without new files too.
         none = there.code == "verb_no_lfs" and asked.path.startswith("locks")
-        return Answer(501, TYPE, _once(b"{}"), 2) if none else there
+        return Answer(501, TYPE, once(b"{}"), 2) if none else there
     batch, body = asked.path == "objects/batch", asked.body
     try:
         if batch:
@@ -76,7 +77,7 @@ async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object
         if _changes(asked):
             told["operation"] = "unlock" if asked.path.endswith("/unlock") else "lock"
             await verbs.begun(deps, who, "lfs", told)
-        sent = _once(body) if asked.method == "POST" else None
+        sent = once(body) if asked.method == "POST" else None
         async with deps.carrier.carry(asked.method, address, headers, sent) as carried:
             status, data = carried.status, await beginning(carried.parts, ANSWER_BYTES)
         if status == 200 and batch:
@@ -90,10 +91,10 @@ async def _asked(deps: Deps, who: Admitted, asked: Asked, told: dict[str, object
         return refusals.malformed(str(wrong))
     except CarrierError as error:
         return origin_failed(who.repo.full, error.reason)
-    except ValueError:
+    except (ValueError, RecursionError):
         return origin_failed(who.repo.full, "its answer about LFS files is no JSON")
     if status in (200, 201) or (asked.path.startswith("locks") and status in (404, 409, 501)):
-        return Answer(status, TYPE, _once(data), len(data))
+        return Answer(status, TYPE, once(data), len(data))
     words = plain(data.decode("utf-8", "replace"), 500).strip()
     return origin_failed(who.repo.full, f"it answered about LFS files with the status {status}: {words or 'no reason'}")
 
@@ -178,8 +179,3 @@ def _open(deps: Deps, box: str, token: str) -> Transfer | None:
         return Transfer(**json.loads(deps.vault.open(sealed, _about(box))))
     except (VaultTrouble, ValueError, TypeError, binascii.Error):  # TypeError: sealed by another release
         return None
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    if data:
-        yield data

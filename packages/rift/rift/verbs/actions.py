@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,10 +16,11 @@ from keel.secrecy import masked
 from rift.audit import SystemAct, audited
 from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
-from rift.drivers.forge.packets import BadRequest, Packets, Push
+from rift.drivers.forge.packets import BadRequest, Packets, Push, beginning, joined, kept_of, once, section
 from rift.drivers.forge.protocol import FEED_BYTES, ForgeError, Part
 from rift.github import actions as github
 from rift.logins import actions as logins
+from rift.logins import refusals as logins_refusals
 from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.repos import actions as repos
@@ -30,23 +30,26 @@ from rift.secrets import actions as secrets
 from rift.verbs import refusals, store
 from rift.verbs.decide import (
     REPORT_BYTES,
+    basic,
     decide_admit,
     decide_push,
     decide_repository,
     failed_fetch,
     head_of,
     outcome_of,
-    plain,
     read_push,
     refused_push,
+    unlike,
 )
-from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker
+from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker, Standing
 
 log = structlog.get_logger()
 
 VIA = "box"
 """What the record of a request at the door says it came through."""
 COMMANDS_BYTES = 4 << 20
+LOOK_AGAIN = 5.0
+"""How long a push that comes slowly is believed, in seconds: then it is looked at again whether its box still may."""
 OPTIONS_MOST = 64
 Before = Callable[[], Awaitable[None]]
 SAID_BYTES = 8192
@@ -56,6 +59,14 @@ SAID_BYTES = 8192
 @dataclass(frozen=True, slots=True)
 class Over:
     """This agent, or this box, is over."""
+
+
+class Withdrawn(Exception):
+    """Who pushes may not any more, while the push still comes."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +90,11 @@ async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None 
         standing = await store.standing(tx, speaker)
         if standing is None:
             return Over()
-        repo = await repos.repo_by_id(tx, standing.repo)
-        member = await people.role_in(tx, repo.org, standing.owner) if repo and standing.owner else None
-        covered = repo is not None and await _covered(tx, repo)
-        # A box that was made before the repository was renamed calls it as it was called then.
-        former = await repos.former_names(tx, repo.id) if repo and repository not in (None, repo.full) else []
-    found = decide_admit(standing, repo, member, covered)
+        found = await _judged(tx, standing)
+        former: Collection[str] = ()
+        if isinstance(found, Admitted) and repository not in (None, found.repo.full):
+            # A box that was made before the repository was renamed calls it as it was called then.
+            former = await repos.former_names(tx, found.repo.id)
     refusal = found if isinstance(found, Refusal) else None
     if isinstance(found, Admitted) and repository is not None:
         refusal = decide_repository(repository, found, former)
@@ -94,6 +104,18 @@ async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None 
             row.task, row.box, row.actor = standing.task, standing.box, standing.owner
             return row.said(refusal)
     return found
+
+
+async def speaks(deps: Deps, speaker: Speaker) -> bool:
+    """Whether this is the agent of a box as it is now: nothing is read or held for anybody else."""
+    async with deps.db.look() as tx:
+        return await store.standing(tx, speaker) is not None
+
+
+async def _judged(tx: Tx, standing: Standing) -> Admitted | Refusal:
+    repo = await repos.repo_by_id(tx, standing.repo)
+    member = await people.role_in(tx, repo.org, standing.owner) if repo and standing.owner else None
+    return decide_admit(standing, repo, member, repo is not None and await _covered(tx, repo))
 
 
 async def record(
@@ -127,7 +149,7 @@ async def git(deps: Deps, speaker: Speaker, asked: Asked) -> AsyncIterator[Answe
     if not isinstance(who, Admitted):
         yield who if asked.refs or isinstance(who, Over) else await _told(asked, who)
     elif tool == "push" and not asked.refs:
-        async with _push(deps, who, asked, began) as answer:
+        async with _push(deps, speaker, who, asked, began) as answer:
             yield answer
     else:
         async with _origin(deps, who, asked, asked.body) as answer:
@@ -154,7 +176,9 @@ async def _told(asked: Asked, refusal: Refusal) -> Answer | Refusal:
 
 
 @asynccontextmanager
-async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncIterator[Answer | Refusal]:
+async def _push(
+    deps: Deps, speaker: Speaker, who: Admitted, asked: Asked, began: float
+) -> AsyncIterator[Answer | Refusal]:
     """A push: read, judged, carried, and what became of it on record."""
     try:
         read = await _read(asked.body)
@@ -168,7 +192,7 @@ async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncI
         return
     refs = {one.ref: f"{one.old[:12]}..{one.new[:12]}" for one in read.push.updates}
     told: dict[str, object] = {"repo": who.repo.full, "refs": dict(list(refs.items())[:50]), "count": len(refs)}
-    outcome = "broken_off"
+    outcome, answered = "broken_off", False
     try:
         reasons = decide_push(read.push.updates, await _rules(deps, who))
         if reasons:
@@ -178,22 +202,56 @@ async def _push(deps: Deps, who: Admitted, asked: Asked, began: float) -> AsyncI
                 pass
             yield _refused(asked, read.push, reasons, refusal)
             return
-        body = _joined(head_of(read.push, read.words, read.shallow, read.options), read.pack)
+        head = head_of(read.push, read.words, read.shallow, read.options)
+        body = _while_it_may(deps, speaker, who, joined(head, read.pack))
         async with _origin(deps, who, asked, body, partial(begun, deps, who, "push", told)) as answer:
             if isinstance(answer, Refusal):
                 outcome = answer.code
                 yield _refused(asked, read.push, dict.fromkeys(refs, "the origin did not take it"), answer)
                 return
-            kept = bytearray()
-            yield Answer(answer.status, answer.type, _kept(answer.parts, kept))
+            kept, answered = bytearray(), True
+            yield Answer(answer.status, answer.type, kept_of(answer.parts, kept, REPORT_BYTES))
             outcome, why = outcome_of(bytes(kept), read.push)
             if why:
                 told["refused"] = dict(list(why.items())[:50])
+    except Withdrawn as withdrawn:
+        outcome = withdrawn.refusal.code
+        if answered:
+            raise
+        yield _refused(asked, read.push, dict.fromkeys(refs, "refused by Rift"), withdrawn.refusal)
     except (ForgeError, CarrierError):
         outcome = "verb_origin_failed"
         raise
     finally:
         await record(deps, who, "push", began, outcome, told)
+
+
+async def _while_it_may(
+    deps: Deps, speaker: Speaker, who: Admitted, parts: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """A push as it comes, while its box may push; its last part, without which an origin does nothing, only if it still
+    may then. Raises Withdrawn: a box that begins a push and waits does not outlast a task, a membership or a login.
+    """
+    held, looked = b"", deps.clock.monotonic()
+    async for part in parts:
+        if held:
+            if deps.clock.monotonic() - looked >= LOOK_AGAIN:
+                await _look_again(deps, speaker, who)
+                looked = deps.clock.monotonic()
+            yield held
+        held = part
+    await _look_again(deps, speaker, who)
+    yield held
+
+
+async def _look_again(deps: Deps, speaker: Speaker, who: Admitted) -> None:
+    async with deps.db.look() as tx:
+        standing = await store.standing(tx, speaker)
+        found = await _judged(tx, standing) if standing is not None else refusals.box_over(who.name)
+        if isinstance(found, Admitted) and found.repo.forge == "github":
+            found = found if await logins.of_user(tx, who.owner) is not None else logins_refusals.no_login()
+    if isinstance(found, Refusal):
+        raise Withdrawn(found)
 
 
 async def _rules(deps: Deps, who: Admitted) -> Rules:
@@ -226,7 +284,7 @@ async def _origin(
         except ForgeError as error:
             yield refusals.origin_failed(who.repo.full, masked(error.reason))
             return
-        yield Answer(200, _type(asked), _joined(first, parts))
+        yield Answer(200, _type(asked), joined(first, parts))
 
 
 async def _session(deps: Deps, who: Admitted, asked: Asked, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
@@ -288,29 +346,17 @@ async def _github(
                 return
             said = await beginning(carried.parts, SAID_BYTES)
             over = await logins.check_token(deps, who.owner, person.token) if carried.status == 401 else None
-            yield over or _unlike(who, person.login, carried.status, said)
+            yield over or unlike(who, person.login, carried.status, said)
     except CarrierError as error:
         if answered:
             raise
         yield refusals.origin_failed(who.repo.full, error.reason)
 
 
-def _unlike(who: Admitted, login: str, status: int, said: bytes) -> Refusal:
-    """GitHub answered with something else than git's protocol: in its own words, and what to do about it."""
-    words = plain(said.decode("utf-8", "replace"), 2000).strip() if b"<html" not in said[:1000].lower() else ""
-    if status in (301, 302, 307, 308):
-        reason = "it has moved at GitHub; rift_repos shows its new name once Rift has seen it"
-    elif status in (401, 403, 404):
-        reason = f"GitHub lets {login} not do this (status {status})"
-    else:
-        reason = f"GitHub answered with the status {status}"
-    return refusals.origin_failed(who.repo.full, f"{reason}{': ' + words if words else ''}")
-
-
 async def _read(body: AsyncIterator[bytes]) -> _Read | None:
     """The push that a body begins with; None where it asks for nothing. Raises BadRequest."""
     packets = Packets()
-    lines = await _section(packets, body, COMMANDS_BYTES)
+    lines = await section(packets, body, COMMANDS_BYTES)
     if not lines:
         return None
     asked, words, shallow = read_push(lines)
@@ -318,7 +364,7 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
         raise BadRequest("it names no ref")
     options: list[bytes] = []
     if "push-options" in asked.able:
-        options = await _section(packets, body, COMMANDS_BYTES)
+        options = await section(packets, body, COMMANDS_BYTES)
         if len(options) > OPTIONS_MOST:
             raise BadRequest(f"a push has at most {OPTIONS_MOST} options")
     start = packets.rest
@@ -326,24 +372,7 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
         start += part
     if start[:4] != (b"PACK" if asked.brings else b""):
         raise BadRequest("after its refs comes something else than a pack")
-    return _Read(asked, words, shallow, options, _joined(start, body))
-
-
-async def _section(packets: Packets, body: AsyncIterator[bytes], most: int) -> list[bytes]:
-    """The packets up to the next flush. Raises BadRequest."""
-    lines, size = [], 0
-    found, ended = packets.take(b"")
-    while True:
-        lines += found
-        size += sum(map(len, found))
-        if ended:
-            return lines
-        if size > most:
-            raise BadRequest("it asks for too much at once")
-        part = await anext(body, b"")
-        if not part:
-            raise BadRequest("it broke off")
-        found, ended = packets.take(part)
+    return _Read(asked, words, shallow, options, joined(start, body))
 
 
 async def _covered(tx: Tx, repo: Repo) -> bool:
@@ -354,47 +383,13 @@ async def _covered(tx: Tx, repo: Repo) -> bool:
     return repo.uncovered_at is None and account is not None and account.usable
 
 
-async def beginning(parts: AsyncIterator[bytes], most: int) -> bytes:
-    """The first bytes of a body."""
-    kept = b""
-    async for part in parts:
-        kept += part
-        if len(kept) >= most:
-            break
-    return kept[:most]
-
-
-def basic(user: str, password: str) -> str:
-    """The header's value for a user and a password."""
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
 def _refused(asked: Asked, refused: Push, reasons: Mapping[str, str], refusal: Refusal) -> Answer:
     return _whole("receive-pack", refused_push(refused, reasons, asked.say(refusal)))
 
 
 def _whole(service: str, body: bytes) -> Answer:
-    return Answer(200, f"application/x-git-{service}-result", _once(body), len(body))
+    return Answer(200, f"application/x-git-{service}-result", once(body), len(body))
 
 
 def _type(asked: Asked) -> str:
     return f"application/x-git-{asked.service}-{'advertisement' if asked.refs else 'result'}"
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    if data:
-        yield data
-
-
-async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    if first:
-        yield first
-    async for part in rest:
-        yield part
-
-
-async def _kept(parts: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[bytes]:
-    """The parts as they come, of which the first REPORT_BYTES are kept too."""
-    async for part in parts:
-        kept += part[: max(0, REPORT_BYTES - len(kept))]
-        yield part

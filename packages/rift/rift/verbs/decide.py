@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,17 +69,28 @@ def decide_push(updates: Iterable[Update], rules: Rules) -> dict[str, str]:
 def _why_not(ref: str, rules: Rules) -> str | None:
     if not plain_ref(ref):
         return "boxes push branches and tags, by names that git allows"
-    if ref.startswith(TAGS):
-        return None
-    name = ref.removeprefix(HEADS)
-    if name == "HEAD" or name.startswith("refs/"):
+    tag = ref.startswith(TAGS)
+    name = ref.removeprefix(TAGS if tag else HEADS)
+    if not tag and (name == "HEAD" or name.startswith("refs/")):
         return "a branch of that name would be taken for something else"
+    if rules.default is None and not rules.push_default:
+        return f"which branch of {rules.repository} is the default one is not known, so none may be pushed"
+    kind = _guarded(name, rules)
+    if kind is None:
+        return None
+    if tag:  # of a tag and a branch of one name git takes the tag (gitrevisions(7)), wherever that name is asked for
+        return f"{kind}, and a tag of that name would be taken for it"
+    return f"{kind}, and boxes of {rules.repository} may not push to it"
+
+
+def _guarded(name: str, rules: Rules) -> str | None:
+    """What a branch of this name is that boxes may not push to; None where they may."""
     folded = name.casefold()
     if not rules.push_default and rules.default is not None and folded == rules.default.casefold():
-        return f"{rules.default} is the default branch, and boxes of {rules.repository} may not push to it"
+        return f"{rules.default} is the default branch"
     watched = next((one for one in rules.watched if one.casefold() == folded), None)
     if not rules.push_watched and watched is not None:
-        return f"{watched} is a watched branch, and boxes of {rules.repository} may not push to it"
+        return f"{watched} is a watched branch"
     return None
 
 
@@ -204,3 +216,20 @@ def plain(text: str, most: int) -> str:
     """Somebody's text fit to be read by a model in a terminal: no escapes, no control or hidden characters, so long."""
     text = _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most} more characters"
+
+
+def unlike(who: Admitted, login: str, status: int, said: bytes) -> Refusal:
+    """GitHub answered with something else than git's protocol: in its own words, and what to do about it."""
+    words = plain(said.decode("utf-8", "replace"), 2000).strip() if b"<html" not in said[:1000].lower() else ""
+    if status in (301, 302, 307, 308):
+        reason = "it has moved at GitHub; rift_repos shows its new name once Rift has seen it"
+    elif status in (401, 403, 404):
+        reason = f"GitHub lets {login} not do this (status {status})"
+    else:
+        reason = f"GitHub answered with the status {status}"
+    return refusals.origin_failed(who.repo.full, f"{reason}{': ' + words if words else ''}")
+
+
+def basic(user: str, password: str) -> str:
+    """The header's value for a user and a password."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()

@@ -41,6 +41,11 @@ def task_closed(standing: Standing) -> Refusal:
     return _CLOSED(Call("rift_task_new", {"name": "<what the work is>"}), vm=standing.name)
 
 
+def box_over(name: str) -> Refusal:
+    """It was destroyed, or its agent started anew, while something came from it."""
+    return _CLOSED(Call("rift_task_new", {"name": "<what the work is>"}), vm=name)
+
+
 def put_out() -> Refusal:
     """The platform admin has put the owner out."""
     return _PUT_OUT(Ask(OPERATOR, "the account to be enabled again"))

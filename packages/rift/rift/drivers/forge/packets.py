@@ -7,7 +7,7 @@ client asks of `receive-pack` and how it is answered: gitprotocol-pack(5).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 
 FLUSH = b"0000"
@@ -20,6 +20,8 @@ COMMANDS_MOST = 1000
 """Refs of one push."""
 NAME_MOST = 1000
 """Bytes of a ref's name."""
+PACKET_COSTS = 64
+"""What a packet counts for at least: two million tiny ones would take far more memory than they have bytes."""
 HASHES = {"sha1": 40, "sha256": 64}
 
 _SHALLOW = re.compile(rb"shallow ([0-9a-f]{40}|[0-9a-f]{64})\n?")
@@ -169,3 +171,54 @@ def report(asked: Push, failures: Mapping[str, str], unpacked: str = "ok") -> by
         lines.append(f"ok {update.ref}" if reason is None else f"ng {update.ref} {reason}")
     told = b"".join(packet(line.replace("\n", " ").encode()[: MOST - HEAD - 1] + b"\n") for line in lines) + FLUSH
     return band(1, told) + FLUSH if "side-band-64k" in asked.able else told
+
+
+# Bodies as they come, part by part -----------------------------------------------------------------------------------
+
+
+async def section(packets: Packets, body: AsyncIterator[bytes], most: int) -> list[bytes]:
+    """The packets up to the next flush, of at most so many bytes. Raises BadRequest."""
+    lines, size = [], 0
+    found, ended = packets.take(b"")
+    while True:
+        lines += found
+        size += sum(max(PACKET_COSTS, len(one)) for one in found)
+        if size > most:
+            raise BadRequest("it asks for too much at once")
+        if ended:
+            return lines
+        part = await anext(body, b"")
+        if not part:
+            raise BadRequest("it broke off")
+        found, ended = packets.take(part)
+
+
+async def beginning(parts: AsyncIterator[bytes], most: int) -> bytes:
+    """The first bytes of a body."""
+    kept = b""
+    async for part in parts:
+        kept += part
+        if len(kept) >= most:
+            break
+    return kept[:most]
+
+
+async def once(data: bytes) -> AsyncIterator[bytes]:
+    """A body that is here already."""
+    if data:
+        yield data
+
+
+async def joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A body whose first bytes were read."""
+    if first:
+        yield first
+    async for part in rest:
+        yield part
+
+
+async def kept_of(parts: AsyncIterator[bytes], kept: bytearray, most: int) -> AsyncIterator[bytes]:
+    """The parts as they come, of which the first `most` bytes are kept too."""
+    async for part in parts:
+        kept += part[: max(0, most - len(kept))]
+        yield part

@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 from keel.db import Busy
 from keel.ids import digest
 from keel.refusal import Refusal
+from keel.secrecy import masked
 from keel.sizes import GIB, MIB
 from keel.web.connections import PATIENCE
 from rift.audit import NotBegun
@@ -35,7 +36,7 @@ from rift.transfers import actions as transfers
 from rift.transfers.model import Asked as LfsAsked
 from rift.transfers.model import Sent
 from rift.verbs import actions
-from rift.verbs.actions import Over
+from rift.verbs.actions import Over, Withdrawn
 from rift.verbs.decide import Inflated
 from rift.verbs.model import Answer, Asked, Speaker
 from rift.wire.agent.telling import data_of, exit_of, text_of
@@ -94,21 +95,26 @@ def routes(deps: Deps) -> list[Route]:
         return transfers.transfer(deps, speaker, Sent(request.method, token, kind, length, body))
 
     return [
-        Route(f"{repository}/info/refs", _door(git), methods=["GET"]),
-        Route(f"{repository}/git-{{service}}", _door(git), methods=["POST"]),
-        Route(f"{door}/verbs/{{verb}}", _door(verb), methods=["POST"]),
-        Route(f"{repository}/info/lfs/{{path:path}}", _door(lfs), methods=["GET", "POST"]),
-        Route(f"{door}/lfs/{{token}}", _door(file), methods=["GET", "PUT", "POST"]),
+        Route(f"{repository}/info/refs", _door(deps, git), methods=["GET"]),
+        Route(f"{repository}/git-{{service}}", _door(deps, git), methods=["POST"]),
+        Route(f"{door}/verbs/{{verb}}", _door(deps, verb), methods=["POST"]),
+        Route(f"{repository}/info/lfs/{{path:path}}", _door(deps, lfs), methods=["GET", "POST"]),
+        Route(f"{door}/lfs/{{token}}", _door(deps, file), methods=["GET", "PUT", "POST"]),
     ]
 
 
-def _door(begin: Callable[[Request, Speaker], Context]) -> Callable[[Request], Any]:
+def _door(deps: Deps, begin: Callable[[Request, Speaker], Context]) -> Callable[[Request], Any]:
     async def door(request: Request) -> Response:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return plain_text("an agent's bearer token is needed", 401)
         box = request.path_params["box"]
         speaker = Speaker(box, request.path_params["incarnation"], digest(token))
+        try:
+            if not await actions.speaks(deps, speaker):  # unread and uncounted: it takes no place of the box's
+                return _over()
+        except Busy:
+            return _busy()
         if _asking[box] >= MOST:
             return plain_text(f"This box has {MOST} requests at Rift's door. Try again.", 503)
         return Carried(request, begin, speaker)
@@ -141,21 +147,21 @@ class Carried(Response):
                 if isinstance(answer, Answer):
                     await _stream(answer, send)
                 else:
-                    said = plain_text("this box, or this start of its agent, is over", 410)
+                    said = _over()
                     if isinstance(answer, Refusal):
                         said = plain_text(refusal_text(answer), 403)
                     await self._drain()
         except (Busy, NotBegun):
             if begun:
                 raise  # an answer has gone out, and none can come after it
-            said = plain_text("Rift is busy: try again.", 503)
+            said = _busy()
         except (Malformed, BadRequest) as error:
             said = plain_text(f"Rift does not take this request: {error}.", 400)
         except ClientDisconnect:
             return
-        except (ForgeError, CarrierError) as error:
+        except (ForgeError, CarrierError, Withdrawn) as error:
             # Its answer had begun: it is broken off, so that nobody takes it for whole.
-            log.warning("door.broken_off", box=self._speaker.box, reason=error.reason)
+            log.warning("door.broken_off", box=self._speaker.box, reason=masked(str(error)))
             raise
         if said is not None:
             await said(scope, receive, send)
@@ -178,6 +184,14 @@ async def _stream(answer: Answer, send: Send) -> None:
     async for part in answer.parts:
         await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
+
+
+def _over() -> Response:
+    return plain_text("this box, or this start of its agent, is over", 410)
+
+
+def _busy() -> Response:
+    return plain_text("Rift is busy: try again.", 503)
 
 
 def plain_text(text: str, status: int) -> Response:
