@@ -242,6 +242,7 @@ EXAMPLES: Mapping[str, Callable[[], Refusal]] = {
     "github_making_over": registration.making_over,
     "github_away": lambda: registration.away("GitHub did not answer within 20 s"),
     "github_busy": lambda: registration.busy(90),
+    "github_no_device_flow": lambda: registration.no_device_flow("rift-acme", "https://github.com/apps/rift-acme"),
     "no_github_login": logins.no_login,
     "github_login_over": lambda: logins.login_over("ada-l", "it was taken back there, or not used for too long"),
     "github_login_denied": logins.denied,

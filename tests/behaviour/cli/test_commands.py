@@ -258,6 +258,21 @@ def test_where_boxes_push_and_what_a_repository_is_called_is_set_at_the_terminal
     assert [row["outcome"] for row in rift("audit", "ls", "--json", "--data", up.data).json][:1] == ["ok"]
 
 
+def test_the_link_that_makes_the_app_leads_to_where_rift_runs(up: Running) -> None:
+    address = up.url.removesuffix("/mcp")
+    told = rift("github", "app-manifest", "--json", "--data", up.data).json
+    assert told["url"] == f"{address}/github/app/new"
+    assert told["manifest"]["redirect_url"] == f"{address}/github/app/made"
+    assert f"Open {address}/github/app/new as a platform admin" in rift("github", "app-manifest", "--data", up.data).out
+
+
+def test_who_is_to_mend_something_at_the_terminal_is_not_told_to_ask_themselves(up: Running) -> None:
+    told = rift("secret", "rm", SAMPLE, "ABSENT", "--data", up.data)
+    assert told.status == 1
+    assert f"{SAMPLE} has no secret called ABSENT.\n  /app/secrets/" in told.err
+    assert "yourself" not in told.err
+
+
 def test_migrate_says_the_step_and_a_second_time_the_same(up: Running) -> None:
     once, again = (rift("migrate", "--data", up.data) for _ in range(2))
     assert once == again

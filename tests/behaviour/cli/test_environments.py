@@ -72,7 +72,7 @@ def test_what_git_does_not_know_is_left_out_and_named(data: Path, tmp_path: Path
 
 def test_a_folder_without_a_flake_of_ours_has_the_base(data: Path, tmp_path: Path) -> None:
     told = check(data, tmp_path)
-    base = "There is nothing of fixed-labs in flake.nix: boxes would have the base environment.\n"
+    base = "No flake.nix of this folder has fixed-labs in it: boxes would have the base environment.\n"
     assert (told.status, told.out) == (0, base)
     (tmp_path / "flake.nix").write_text("{ outputs = { self }: { }; }")
     assert check(data, tmp_path).out == base

@@ -239,6 +239,9 @@ async def test_what_is_not_installed_suspended_or_removed_is_not_enabled(hub: Hu
     )  # fmt: skip
     there = hub.github.install("acme-inc", "Organization", "ada-l")
     assert isinstance(await hub.back(hub.ada, await hub.state(hub.ada, "acme"), "ada-l", there.id), Connected)
+    near = await hub.enable(hub.ada, "acme", "acme-ink")
+    assert isinstance(near, Refusal)
+    assert near.mends[0] == Call("rift_github_enable", {"org": "acme", "account": "acme-inc"})
     async with hub.deps.db.tx() as tx:
         assert await actions.note_suspended(tx, hub.deps, there.id, True)
         assert not await actions.note_suspended(tx, hub.deps, there.id, True)

@@ -16,7 +16,7 @@ from tests.unit.people.house import act, caller, house
 from tests.wire.web.browsing import PUBLIC, Browser
 from tests.wire.web.teams import said, team_of
 
-from keel.refusal import Refusal
+from keel.refusal import Ask, Refusal
 from keel.testing import FakeClock
 from keel.testing.plugin import FreshDatabase
 from rift.deps import Deps
@@ -85,7 +85,11 @@ async def test_an_app_is_made_an_account_connected_and_a_person_logged_in_over_h
 
     off = await logins.login(deps, act(ada))
     assert isinstance(off, Refusal)
-    assert "device flow" in off.sentence
+    assert (off.code, off.facts["app"]) == ("github_no_device_flow", app.slug)
+    assert [mend.page for mend in off.mends if isinstance(mend, Ask)] == [
+        f"tick Enable Device Flow in the settings of the App, {app.html_url}, and save; then call again"
+    ]
+    assert len(off.mends) == 1, "to call again at once, or to look at the address, mends nothing"
     there.world.apps[app.id].device_flow = True
 
     team = await team_of(browser)

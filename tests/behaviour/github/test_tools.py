@@ -29,7 +29,7 @@ async def told(hub: Hub, who: Caller, tool: str, **arguments: Any) -> str:
 
 async def test_the_checklist_leads_from_nothing_to_an_account_that_is_on(hub: Hub) -> None:
     start = await told(hub, hub.ada, "rift_whoami")
-    assert "GitHub: not connected for pushes" in start
+    assert "GitHub: not connected for pushes: rift_github_login connects your GitHub account." in start
     assert '-> rift_github_connect {"org": "acme"}' in start
     link = await told(hub, hub.ada, "rift_github_connect", org="acme")
     assert re.search(r"link and wait for them: https://github.com/apps/rift-test/installations/new\?state=\S+\n", link)

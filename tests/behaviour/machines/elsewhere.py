@@ -15,6 +15,7 @@ SENDING = "tests/unit/mail/test_sending.py"
 PASSKEYS = "tests/wire/web/test_passkeys.py"
 LOGINS = "tests/behaviour/github/test_logins.py"
 ACCOUNTS = "tests/behaviour/github/test_accounts.py"
+OVER_HTTP = "tests/behaviour/github/test_over_http.py"
 REGISTRATION = "tests/behaviour/github/test_registration.py"
 SIGN_ON = "tests/wire/web/test_single_sign_on.py"
 AT_DOOR = "tests/behaviour/machines/test_door.py"
@@ -108,6 +109,7 @@ ELSEWHERE = {
     "github_app_set": (REGISTRATION, "test_the_app_of_the_settings_wins_and_none_is_made_beside_it"),
     "github_making_over": (REGISTRATION, "test_the_apps_state_is_good_once_and_for_the_platform_admin_who_began"),
     "github_away": (ACCOUNTS, "test_github_being_away_connects_nothing_and_is_told"),
+    "github_no_device_flow": (OVER_HTTP, "test_an_app_is_made_an_account_connected_and_a_person_logged_in_over_http"),
     "github_busy": (LOGINS, "test_without_an_app_and_while_github_is_away_or_busy_a_login_says_so"),
     "no_github_login": (ACCOUNTS, "test_personal_connects_the_persons_own_github_user_after_a_login_and_no_other"),
     "github_login_over": (LOGINS, "test_a_login_that_github_takes_no_more_is_told_and_done_again"),

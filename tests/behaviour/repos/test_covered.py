@@ -90,10 +90,26 @@ async def test_every_repository_that_the_app_covers_is_listed_with_its_account(
     assert value["unwatched"] == [{"account": "acme", "enabled": True, "repositories": ["acme/lib"]}]
     await hub.account(enabled=False, suspended_at=deps.clock.now())
     text, value = await listed(deps, ada)
-    assert "GitHub account acme: not enabled, suspended at GitHub" in text
+    assert "GitHub account acme: not enabled, suspended at GitHub, 2 covered" in text
     assert "acme/lib (not enabled)" in text
     assert [(one["login"], one["enabled"], one["suspended"]) for one in value["accounts"]] == [("acme", False, True)]
     assert value["repositories"][0]["enabled"] is False
+
+
+async def test_the_list_leads_to_the_first_watched_ref_and_not_back_to_where_one_came_from(
+    deps: Deps, ada: Caller, hub: Hub
+) -> None:
+    await hub.repo("app", 1)
+    await hub.account(enabled=False)
+    text, value = await listed(deps, ada)
+    assert "GitHub account acme: not enabled (rift_github_enable, for admins), 1 covered" in text
+    assert value["next"] == 'rift_github_enable {"org": "personal", "account": "acme"}'
+    await hub.account(enabled=True)
+    _, value = await listed(deps, ada)
+    assert value["next"] == 'rift_watch {"repo": "acme/app", "ref": "<branch>", "warm": 1}'
+    await hub.repo("lib", 2)
+    _, value = await listed(deps, ada)
+    assert value["next"] == 'rift_watch {"repo": "<one of these>", "ref": "<branch>", "warm": 1}'
 
 
 async def test_of_thousands_each_is_named_in_the_structure_and_a_text_stays_short(

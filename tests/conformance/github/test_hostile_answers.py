@@ -23,6 +23,7 @@ from rift.drivers.github.protocol import (
     GitHubError,
     GitHubMissing,
     GitHubRefused,
+    NoDeviceFlow,
     RepositoryPage,
 )
 
@@ -307,7 +308,7 @@ async def test_a_token_lasts_no_longer_than_a_year_or_so_whatever_is_said(hub: M
 
 
 async def test_a_device_flow_that_is_off_says_what_turns_it_on(hub: Make) -> None:
-    with pytest.raises(GitHubRefused, match="settings page at GitHub"):
+    with pytest.raises(NoDeviceFlow, match="settings page at GitHub"):
         await hub(says(400, {"error": "device_flow_disabled"})).github.device_code(APP)
     for url in ("javascript:alert(1)", "//x", "https://", "https://a b", None):
         code = {"device_code": "d", "user_code": "WDJB-MJHT", "verification_uri": url, "expires_in": 9, "interval": 5}

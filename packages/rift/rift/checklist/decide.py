@@ -26,8 +26,9 @@ def decide_github(there: AtGitHub) -> str:
     if there.login is not None and not there.over:
         return f"connected for pushes: as {there.login}."
     if there.login is not None:
-        return f"not connected for pushes any more: GitHub does not take the login of {there.login}."
-    return "not connected for pushes: your GitHub account is not." if there.app else NO_GITHUB
+        over = f"GitHub does not take the login of {there.login}; {LOGIN.tool} renews it."
+        return f"not connected for pushes any more: {over}"
+    return f"not connected for pushes: {LOGIN.tool} connects your GitHub account." if there.app else NO_GITHUB
 
 
 def decide_ready(orgs: Sequence[OrgView]) -> tuple[Call, ...]:

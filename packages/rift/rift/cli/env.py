@@ -32,10 +32,11 @@ def check(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Build a folder's environment as Rift would, and tell what it comes to.
+    """Try a folder's flake as Rift would.
 
-    No server is needed, and nothing is pushed. Of a git repository it is the files that git knows, as they are now; of
-    another folder all files. What Nix says is shown on the way. The setup is told and not run: it runs in a box.
+    It is built, and what boxes would have is told. No server is needed, and nothing is pushed. Of a git repository it
+    is the files that git knows, as they are now; of another folder all files. What Nix says is shown on the way. The
+    setup is told and not run: it runs in a box.
 
     The exit code is 0 where boxes would be made, 1 where the flake fails, 2 where this host cannot try it.
 
@@ -92,7 +93,7 @@ async def _build(builder: LocalBuilder, source: Folder) -> Built | None:
 
 def _told(built: Built | None) -> str:
     if built is None:
-        return "There is nothing of fixed-labs in flake.nix: boxes would have the base environment."
+        return "No flake.nix of this folder has fixed-labs in it: boxes would have the base environment."
     count = len(built.setup.splitlines())
     setup = f"a setup of {count} line{'s' if count != 1 else ''}, which was not run" if built.setup else "no setup"
     packages = "1 package" if len(built.paths) == 1 else f"{len(built.paths)} packages"

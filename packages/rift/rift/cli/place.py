@@ -227,7 +227,7 @@ def _mend(mend: object) -> str:
     if isinstance(mend, Call):
         return f"{mend.tool} {json.dumps(dict(mend.arguments))}" if mend.arguments else mend.tool
     if isinstance(mend, Ask):  # whoever runs this Rift is who reads it
-        return mend.page if mend.role == OPERATOR else f"ask {mend.role}: {mend.page}"
+        return mend.page if mend.role in (OPERATOR, "yourself") else f"ask {mend.role}: {mend.page}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from keel.refusal import Ask, Call, Refusal, kind
@@ -66,8 +67,14 @@ def taken(account: str) -> Refusal:
 
 def unknown(account: str, org: str, known: Sequence[str]) -> Refusal:
     """Not connected, or to another organization."""
+    near = difflib.get_close_matches(account.casefold(), [one.casefold() for one in known], 1)
+    meant = [one for one in known if one.casefold() in near]
     return _UNKNOWN(
-        Call("rift_github_connect", {"org": org}), account=account, org=org, known=", ".join(known) or "none"
+        *(Call("rift_github_enable", {"org": org, "account": one}) for one in meant[:1]),
+        Call("rift_github_connect", {"org": org}),
+        account=account,
+        org=org,
+        known=", ".join(known) or "none",
     )
 
 

@@ -22,7 +22,16 @@ from keel.refusal import Refusal
 from keel.vault import VaultTrouble
 from rift.audit import Act, audited, note, refuse
 from rift.deps import Deps
-from rift.drivers.github.protocol import Account, App, GitHubDenied, GitHubError, NoLogin, NotYet, UserTokens
+from rift.drivers.github.protocol import (
+    Account,
+    App,
+    GitHubDenied,
+    GitHubError,
+    NoDeviceFlow,
+    NoLogin,
+    NotYet,
+    UserTokens,
+)
 from rift.logins import refusals, store
 from rift.logins.model import Gone, Login, Pending, Person, Step, about, about_code
 from rift.people import refusals as people_refusals
@@ -81,7 +90,10 @@ async def login(deps: Deps, act: Act) -> Step | Refusal:
 
 async def _begin(deps: Deps, act: Act, app: App) -> Step | Refusal:
     user = act.caller.user
-    code = await deps.github.device_code(app)
+    try:
+        code = await deps.github.device_code(app)
+    except NoDeviceFlow:
+        return await refuse(deps, act, registration_refusals.no_device_flow(app.slug, app.html_url))
     now = deps.clock.now()
     made = Pending(
         deps.vault.seal(code.device_code.encode(), about_code(user)), code.user_code, code.url, code.every,

@@ -12,6 +12,9 @@ _MAKING_OVER = kind(
     "What came back from GitHub belongs to no App that you have just begun to make here, or you made it already.",
 )
 _AWAY = kind("github_away", "GitHub could not be asked, or what it answered cannot be taken: {reason}.")
+_NO_DEVICE_FLOW = kind(
+    "github_no_device_flow", "Nobody can log in yet: the GitHub App {app} does not have its device flow enabled."
+)
 _BUSY = kind("github_busy", "GitHub wants to be asked less often, and answers again in {seconds} s.")
 
 
@@ -33,6 +36,13 @@ def making_over() -> Refusal:
 def away(reason: str) -> Refusal:
     """It cannot be reached, failed, or answered what its documents do not say."""
     return _AWAY(Retry(30), Ask(OPERATOR, "whether `Rift:Github:Url` is right and reachable"), reason=reason)
+
+
+def no_device_flow(app: str, page: str) -> Refusal:
+    """GitHub lets no manifest enable it, so it is the one step that is easily forgotten."""
+    return _NO_DEVICE_FLOW(
+        Ask(OPERATOR, f"tick Enable Device Flow in the settings of the App, {page}, and save; then call again"), app=app
+    )
 
 
 def busy(seconds: int) -> Refusal:

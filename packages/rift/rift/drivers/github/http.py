@@ -41,6 +41,7 @@ from rift.drivers.github.protocol import (
     Installation,
     InstallationToken,
     Issue,
+    NoDeviceFlow,
     NoLogin,
     NotYet,
     Pull,
@@ -350,7 +351,7 @@ def _bearer(token: str) -> str:
 def _no_error(said: Mapping[str, Any]) -> None:
     error = said.get("error")
     if error == "device_flow_disabled":
-        raise GitHubRefused("the App does not have the device flow enabled, which its settings page at GitHub does")
+        raise NoDeviceFlow("the App does not have the device flow enabled, which its settings page at GitHub does")
     if error is not None:
         words = reading.plain(said.get("error_description")) or reading.plain(error)
         raise GitHubRefused(f"GitHub does not take it: {words}")

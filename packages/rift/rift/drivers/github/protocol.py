@@ -38,6 +38,10 @@ class GitHubRefused(GitHubError):
     """What was asked cannot be done (409, 422): `reason` is what GitHub says of it, each of its errors."""
 
 
+class NoDeviceFlow(GitHubRefused):
+    """The App's settings at GitHub do not have the device flow enabled."""
+
+
 @dataclass(frozen=True, slots=True)
 class App:
     """A GitHub App. `slug` is its name in addresses."""

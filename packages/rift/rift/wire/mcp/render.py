@@ -231,6 +231,8 @@ def account_line(account: Account, now: datetime) -> str:
     stands = "enabled" if account.enabled else "not enabled"
     if account.suspended_at is not None:
         stands += ", suspended at GitHub"
+    elif not account.enabled:
+        stands += " (rift_github_enable, for admins)"
     listed = f"listed {age(account.covered_at, now)}" if account.covered_at else "not listed yet"
     return lines(
         f"  GitHub account {account.login}: {stands}, {account.covered} covered, {listed}",

@@ -34,7 +34,7 @@ async def run(call: Call, arguments: Mapping[str, Any]) -> Answer | Refusal:
 
 def render(found: OrgRepos, now: datetime) -> Answer:
     """The list as a text and as a structure."""
-    after = CallMend("rift_whoami") if not any(view.watches for view in found.repos) else None
+    after = _after(found)
     count = len(found.repos) + len(found.unwatched)
     what = f"{count or 'no'} repositor{'y' if count == 1 else 'ies'}"
     head = f"{what} in {org_name(found.org)}, where you are {found.org.role}"
@@ -63,6 +63,21 @@ def render(found: OrgRepos, now: datetime) -> Answer:
             "next": after.text if after else None,
         },
     )
+
+
+def _after(found: OrgRepos) -> CallMend | None:
+    """What brings the list to its first watched ref; an admin's calls are for whoever is one."""
+    if any(view.watches for view in found.repos):
+        return None
+    if found.org.admin:
+        off = next((one for one in found.accounts if not one.enabled and one.suspended_at is None), None)
+        able = next((repo for repo in found.unwatched if repo.enabled), None)
+        if able is None and off is not None:
+            return CallMend("rift_github_enable", {"org": found.org.name, "account": off.login})
+        if able is not None:
+            one = able.full if len(found.unwatched) == 1 else "<one of these>"
+            return CallMend("rift_watch", {"repo": one, "ref": able.default_branch or "<branch>", "warm": 1})
+    return CallMend("rift_whoami")
 
 
 OBJECTS = schemas.array({"type": "object"})
