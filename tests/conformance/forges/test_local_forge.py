@@ -117,6 +117,22 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     server.close()
 
 
+async def test_no_fetch_takes_the_last_of_the_disk_and_what_it_had_begun_is_gone(local: LocalKit) -> None:
+    commit = local.commit("main")
+    await local.forge.fetch(local.url, local.mirror)
+    begun = local.mirror / "objects" / "pack" / "tmp_pack_1"
+    server = await asyncio.start_server(lambda reader, writer: begun.touch(), "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/app.git"
+    forge = LocalForge(kept_free=1 << 62)  # more than any disk has
+    with pytest.raises(ForgeError, match="cannot be fetched: this host has no room for what it sends") as told:
+        await forge.fetch(url, local.mirror)
+    assert told.value.reason.endswith("its disk is full; tell the platform admin")
+    assert not begun.exists()
+    assert not [line for line in command_lines() if url in line]
+    server.close()
+    assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+
+
 async def test_a_list_of_branches_without_end_is_not_taken_to_its_end(
     local: LocalKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from rift.drivers.data import Data
 from rift.drivers.forge import packets
 from rift.drivers.forge.local import receiving, serving
 from rift.drivers.forge.local.gathering import Gathering
-from rift.drivers.forge.local.git import Ran, git, run
+from rift.drivers.forge.local.git import KEPT_FREE, Ran, git, run
 from rift.drivers.forge.local.mirrors import HEADS, MARK, Mirrors, Opening, check_url, whole
 from rift.drivers.forge.local.quarantine import Quarantine
 from rift.drivers.forge.local.reader import Reader
@@ -34,7 +34,7 @@ class LocalForge:
 
     `data` is the data folder, below which no submodule is read. `reader` is who reads what strangers sent, where that
     is not whoever runs this process. `sessions` are those of boxes that fetch and push; `push_limit` are the most
-    bytes of one push.
+    bytes of one push, `kept_free` those of the disk that no fetch takes.
     """
 
     kind = "local"
@@ -49,10 +49,11 @@ class LocalForge:
         reader: Reader | None = None,
         sessions: Sessions | None = None,
         push_limit: int = PUSH_LIMIT,
+        kept_free: int = KEPT_FREE,
         ids: Ids | None = None,
     ) -> None:
         self._heads_seconds = heads_seconds
-        self._mirrors = Mirrors(heads_seconds, fetch_seconds)
+        self._mirrors = Mirrors(heads_seconds, fetch_seconds, kept_free)
         self._gathering = Gathering(self._mirrors, data, heads_seconds, fetch_seconds)
         self._push_seconds = push_seconds
         self._reader = reader

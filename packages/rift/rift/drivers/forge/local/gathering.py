@@ -22,7 +22,7 @@ from typing import Any
 
 from keel.hosts import is_public, system_resolve
 from rift.drivers.forge.local import lfs, modules, trees
-from rift.drivers.forge.local.git import git
+from rift.drivers.forge.local.git import Floor, git
 from rift.drivers.forge.local.mirrors import Mirrors, Opening
 from rift.drivers.forge.local.modules import BadModule, Listed
 from rift.drivers.forge.local.trees import Entry
@@ -140,7 +140,7 @@ class Gathering:
                 words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
                 await git(
                     *opening.words, f"--git-dir={mirror}", *words, "--", url, commit,
-                    seconds=self._fetch_seconds, url=url, access=opening.access, more=opening.more,
+                    seconds=self._fetch_seconds, url=url, access=opening.access, more=opening.more, floor=Floor(mirror),
                 )  # fmt: skip
         await git(f"--git-dir={mirror}", "update-ref", KEPT + commit, commit, seconds=self._heads_seconds)
 

@@ -10,9 +10,10 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from keel.secrecy import masked
-from keel.sizes import MIB
+from keel.sizes import GIB, MIB
 from rift.drivers.forge.local.access import lent, without
 from rift.drivers.forge.protocol import Access, ForgeError
 
@@ -21,6 +22,11 @@ TRANSPORTS = "file:git:http:https:ssh"
 OUTPUT_LIMIT = 32 * MIB
 """Bytes that git may print: the heads of a repository with a quarter of a million branches."""
 CHUNK = 64 * 1024
+KEPT_FREE = GIB
+"""Bytes of the disk that nothing an origin sends may take."""
+LOOK_SECONDS = 0.5
+"""How often the room on the disk is looked at while an origin sends; none of what takes less is broken off."""
+FULL = "this host has no room for what it sends: its disk is full; tell the platform admin"
 ERROR_LINES = 6
 ERROR_CHARACTERS = 1000
 NO_GIT = "there is no git on this host: `apt install git`"
@@ -38,6 +44,14 @@ _SETTINGS = (
 )
 PLAIN = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 """What every git of ours is told, whatever a repository or a person has set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Where a git writes what it is sent, and how many bytes of that disk it must leave."""
+
+    place: Path
+    free: int = KEPT_FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +75,17 @@ async def git(
     access: Access | None = None,
     more: Mapping[str, str] | None = None,
     given: bytes | None = None,
+    floor: Floor | None = None,
 ) -> str:
     """Run git and return what it printed. Raises ForgeError when it fails or takes longer than `seconds`.
 
     The configuration of the user who runs the control plane counts, as that is where access to private
     repositories is set up (credential helpers, keys, proxies). `access` is what opens `url`, `more` are further
-    variables, `given` is its standard input.
+    variables, `given` is its standard input. With a `floor` it is ended where it would take the last of the disk.
     """
-    ran = await run(*words, seconds=seconds, pass_fds=pass_fds, url=url, access=access, more=more, given=given)
+    ran = await run(
+        *words, seconds=seconds, pass_fds=pass_fds, url=url, access=access, more=more, given=given, floor=floor
+    )
     if ran.code != 0:
         raise ForgeError(shown(ran.err) or f"git ended with code {ran.code}")
     return ran.text
@@ -82,6 +99,7 @@ async def run(
     access: Access | None = None,
     more: Mapping[str, str] | None = None,
     given: bytes | None = None,
+    floor: Floor | None = None,
 ) -> Ran:
     """As `git`, whatever its exit code."""
     if shutil.which("git") is None:
@@ -99,6 +117,8 @@ async def run(
             pass_fds=(*pass_fds, *lending.fds),
             env=environment() | ({"GIT_ASKPASS": "/bin/false"} if lending.fds else {}) | dict(more or {}),
         )
+        full = asyncio.Event()
+        guard = None if floor is None else asyncio.create_task(_guard(process, floor, full), name="a guard of the disk")
         try:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -110,8 +130,23 @@ async def run(
         except TimeoutError as error:
             raise ForgeError(f"git took longer than {seconds:g} s") from error
         finally:
+            if guard is not None:
+                guard.cancel()
             await end(process)
+    if full.is_set():
+        raise ForgeError(FULL)
     return Ran(process.returncode or 0, out, without(err.decode("utf-8", "replace"), access))
+
+
+async def _guard(process: Process, floor: Floor, full: asyncio.Event) -> None:
+    """End git once the disk is too full, and say so by `full`."""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(OSError):  # the folder is not there yet
+            if (await asyncio.to_thread(shutil.disk_usage, floor.place)).free < floor.free:
+                full.set()
+                await end(process)
+                return
 
 
 async def _give(process: Process, given: bytes | None) -> None:

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from keel.sizes import GIB
 from rift.drivers.forge.local import trees
 from rift.drivers.forge.local.access import origin_of
-from rift.drivers.forge.local.git import run, shown
+from rift.drivers.forge.local.git import FULL, KEPT_FREE, Floor, run, shown
 from rift.drivers.forge.local.mirrors import Opening
 from rift.drivers.forge.local.trees import Entry
+from rift.drivers.forge.protocol import ForgeError
 
 POINTER_MOST = 1024
 """Bytes of the longest pointer (git-lfs's specification)."""
-KEPT_FREE = GIB
 SHOWN_MOST = 20
 NAME_MOST = 200
 FETCH = ("lfs.concurrenttransfers=4", "lfs.transfer.maxretries=2", "lfs.locksverify=false", "lfs.activitytimeout=60",
@@ -103,10 +102,17 @@ async def fetch(
     if (endpoint := server(url)) is not None:
         settings.append(f"lfs.url={endpoint}")
     words = [word for one in settings for word in ("-c", one)]
-    ran = await run(
-        *opening.words, *words, f"--git-dir={repository}", "lfs", "fetch", "--include=", "--exclude=", "origin", commit,
-        seconds=seconds, url=url, access=opening.access, more=opening.more,
-    )  # fmt: skip
+    try:
+        ran = await run(
+            *opening.words, *words, f"--git-dir={repository}", "lfs", "fetch", "--include=", "--exclude=", "origin",
+            commit, seconds=seconds, url=url, access=opening.access, more=opening.more, floor=Floor(repository),
+        )  # fmt: skip
+    except ForgeError as error:
+        if error.reason != FULL:
+            raise
+        for begun in ("tmp", "incomplete"):
+            await asyncio.to_thread(shutil.rmtree, repository / "lfs" / begun, ignore_errors=True)
+        return f"{told} They could not be fetched: {FULL}."  # a server may send more than the pointers say
     await asyncio.to_thread(_move, repository / "lfs" / "objects", store, missing)
     await asyncio.to_thread(_readable, store)
     left = sum([not await asyncio.to_thread(kept, store, one) for one in missing])

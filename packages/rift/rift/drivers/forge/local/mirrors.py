@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keel.secrecy import masked
 from rift.drivers.forge import packets
-from rift.drivers.forge.local.git import git
+from rift.drivers.forge.local.git import KEPT_FREE, Floor, git
 from rift.drivers.forge.protocol import Access, ForgeError
 from rift.drivers.locks import locked
 
@@ -22,6 +22,8 @@ MARK = "rift-mirror"
 #: What a mirror's own configuration adds: nothing that a box may borrow is ever removed.
 CONFIGURATION = "[gc]\n\tauto = 0\n\tpruneExpire = never\n[maintenance]\n\tauto = false\n"
 
+LEFT = ("objects/pack/tmp_*", "objects/[0-9a-f][0-9a-f]/tmp_obj_*")
+"""What a git that was killed had begun to write."""
 #: Lock files of refs. Git waits a second for one of them, so one still there then belongs to nobody.
 LOCKS = ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock")
 
@@ -41,11 +43,12 @@ PLAINLY = Opening()
 
 
 class Mirrors:
-    """`heads_seconds` and `fetch_seconds` limit one call each."""
+    """`heads_seconds` and `fetch_seconds` limit one call each; the disk's last `kept_free` bytes no fetch takes."""
 
-    def __init__(self, heads_seconds: float, fetch_seconds: float) -> None:
+    def __init__(self, heads_seconds: float, fetch_seconds: float, kept_free: int = KEPT_FREE) -> None:
         self._heads_seconds = heads_seconds
         self._fetch_seconds = fetch_seconds
+        self._kept_free = kept_free
 
     async def heads(self, url: str, opening: Opening) -> dict[str, str]:
         """The branches of the repository as they are now, by their short names."""
@@ -74,7 +77,7 @@ class Mirrors:
         async with locked(mirror.with_name(f".{mirror.name}.lock")) as lock:
             if not await asyncio.to_thread(whole, mirror):
                 await self._make(url, mirror, opening)
-            await asyncio.to_thread(_sweep, mirror, "objects/pack/tmp_*")
+            await asyncio.to_thread(_sweep, mirror, *LEFT)
             try:
                 await self._fetch(url, mirror, lock, opening)
             except ForgeError as error:
@@ -114,8 +117,10 @@ class Mirrors:
                 url=url,
                 access=opening.access,
                 more=opening.more,
+                floor=Floor(mirror, self._kept_free),
             )
         except ForgeError as error:
+            await asyncio.to_thread(_sweep, mirror, *LEFT)  # at once: the disk may be full of it
             raise ForgeError(f"{masked(url)} cannot be fetched: {error.reason}") from error
 
     async def _make(self, url: str, mirror: Path, opening: Opening) -> None:
