@@ -93,6 +93,38 @@ async def test_a_moved_head_is_told_and_its_pool_is_asked_to_follow(deps: Deps, 
     assert one.head == NEXT
 
 
+async def default_of(deps: Deps, repo: Repo) -> str | None:
+    async with deps.db.look() as tx:
+        found = await actions.repo_by_id(tx, repo.id)
+    assert found is not None
+    return found.default_branch
+
+
+async def test_the_default_branch_is_what_the_origin_names_and_follows_it(
+    deps: Deps, forge: FakeForge, repo: Repo
+) -> None:
+    assert await default_of(deps, repo) == "main"  # since it was added
+    forge.defaults[URL] = "trunk"
+    await origins.sync_repo(deps, repo.id)
+    assert await default_of(deps, repo) == "main", "nothing moved, so the origin was not asked"
+    forge.repositories[URL] = {"main": HEAD, "trunk": NEXT}
+    await origins.sync_repo(deps, repo.id)
+    assert await default_of(deps, repo) == "trunk"
+    forge.defaults[URL] = "main"
+    await origins.sync_repo(deps, repo.id, thorough=True)
+    assert await default_of(deps, repo) == "main"
+    forge.repositories[URL] = {"main": NEXT}
+    forge.defaults[URL] = None
+    await origins.sync_repo(deps, repo.id)
+    assert await default_of(deps, repo) is None
+    forge.defaults[URL] = "main"  # and it is asked for until it is known
+    await origins.sync_repo(deps, repo.id)
+    assert await default_of(deps, repo) == "main"
+    forge.broken[URL] = "it burns"
+    await origins.sync_repo(deps, repo.id, thorough=True)
+    assert await default_of(deps, repo) == "main"
+
+
 async def test_nothing_new_is_not_fetched_and_asks_for_nothing(deps: Deps, forge: FakeForge, repo: Repo) -> None:
     (mirror,) = forge.mirrors.values()
     mirror.heads = {}

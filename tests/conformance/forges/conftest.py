@@ -30,6 +30,7 @@ class Kit(Protocol):
 
     def commit(self, branch: str) -> str: ...
     def delete(self, branch: str) -> None: ...
+    def name(self, branch: str | None) -> None: ...
     def remove(self) -> None: ...
     def pins(self) -> dict[str, str]: ...
     def has(self, commit: str) -> bool: ...
@@ -58,6 +59,10 @@ class LocalKit:
         commit = self.git(self.source, "commit-tree", tree, "-m", f"commit {self._count}")
         self.git(self.source, "update-ref", f"refs/heads/{branch}", commit)
         return commit
+
+    def name(self, branch: str | None) -> None:
+        head = ["symbolic-ref", "HEAD", f"refs/heads/{branch}"]
+        self.git(self.source, *(head if branch else ["update-ref", "--no-deref", "HEAD", "refs/heads/main"]))
 
     def delete(self, branch: str) -> None:
         self.git(self.source, "update-ref", "-d", f"refs/heads/{branch}")
@@ -89,6 +94,9 @@ class FakeKit:
         self._count += 1
         self.fake.repositories[self.url][branch] = f"{self._count:040x}"
         return f"{self._count:040x}"
+
+    def name(self, branch: str | None) -> None:
+        self.fake.defaults[self.url] = branch
 
     def delete(self, branch: str) -> None:
         del self.fake.repositories[self.url][branch]

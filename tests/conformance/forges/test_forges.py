@@ -50,6 +50,22 @@ async def test_the_heads_are_the_branches_by_their_short_names(kit: Kit) -> None
     assert await kit.forge.heads(kit.url) == heads
 
 
+async def test_the_default_branch_is_what_head_names_there_and_none_where_it_names_none(kit: Kit) -> None:
+    assert await kit.forge.default(kit.url) is None  # an empty one
+    kit.commit("main")
+    kit.commit("team/trunk")
+    assert await kit.forge.default(kit.url) == "main"
+    kit.name("team/trunk")
+    assert await kit.forge.default(kit.url) == "team/trunk"
+    kit.name("gone")
+    assert await kit.forge.default(kit.url) is None
+    kit.name(None)
+    assert await kit.forge.default(kit.url) is None
+    kit.remove()
+    with pytest.raises(ForgeError):
+        await kit.forge.default(kit.url)
+
+
 async def test_an_empty_repository_has_no_heads_and_can_be_fetched(kit: Kit) -> None:
     assert await kit.forge.heads(kit.url) == {}
     assert await kit.forge.fetch(kit.url, kit.mirror) == {}
@@ -148,6 +164,7 @@ async def test_forges_refuse_to_work_inside_a_transaction(kit: Kit) -> None:
     try:
         for call in (
             kit.forge.heads(kit.url),
+            kit.forge.default(kit.url),
             kit.forge.fetch(kit.url, kit.mirror),
             kit.forge.pin(kit.mirror, BOX, "0" * 40),
             kit.forge.unpin(kit.mirror, BOX),

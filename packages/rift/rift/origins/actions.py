@@ -88,9 +88,11 @@ async def add_repo(
     mirror = repos.mirror_path(deps, repo.id)
     try:
         heads = storable(await deps.forge.fetch(url, mirror))
+        named = await deps.forge.default(url)
     except ForgeError as error:
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         return await refuse(deps, act, refusals.cannot_fetch(repo.full, masked(url), masked(error.reason)))
+    repo = replace(repo, default_branch=named if named in heads else None)
     async with audited(deps, act) as (tx, row):
         if await repos.put_new(tx, repo):
             await repos.let_move(tx, repo.id, changes({}, heads))
@@ -139,8 +141,9 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     """Read a repository's origin once and let its heads be what they are there. None when it is not there any more.
 
     One process reads an origin at a time; another finds that out and is `skipped`. The origin is asked for its heads
-    first and fetched only when they moved, when the mirror was lost, or when `thorough`. One that GitHub does not give
-    now is not asked for.
+    first and fetched only when they moved, when the mirror was lost, or when `thorough`. When they moved, and while it
+    is not known, it is asked for its default branch too; GitHub's stands in the list of what is covered. An origin that
+    GitHub does not give now is not asked.
     """
     async with deps.db.tx() as tx:
         now = deps.clock.now()
@@ -154,12 +157,16 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     if epoch is None:
         return Synced(repo, (), None, skipped=True)
     failure, heads, mirror, patience = None, known, repos.mirror_path(deps, id), None
+    default = repo.default_branch
     try:
         async with _kept(deps, id, epoch):
             access = await access_of(deps, repo)
             seen = None if thorough else storable(await deps.forge.heads(repo.url, access))
             if seen != known or (known and not await deps.forge.has(mirror)):
                 heads = storable(await deps.forge.fetch(repo.url, mirror, access))
+            if repo.forge == "local" and (seen != known or default not in heads):
+                named = await deps.forge.default(repo.url, access)
+                default = named if named in heads else None
     except GitHubBusy as error:
         failure, patience = f"{masked(error.reason)} It is read again at {rfc3339(error.until)}.", error.until
     except (ForgeError, GitHubError) as error:
@@ -168,7 +175,7 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
         async with deps.db.tx() as tx:
             await store.leave_sync(tx, id, epoch)
         raise
-    return await _apply(deps, repo, epoch, heads, failure, patience)
+    return await _apply(deps, replace(repo, default_branch=default), epoch, heads, failure, patience)
 
 
 async def _apply(
@@ -183,6 +190,8 @@ async def _apply(
             return Synced(repo, (), None, skipped=True)
         if failure and repo.account is not None and not before and patience is None:
             await cover(tx, repo.account)  # it may be renamed, taken off the list, or gone
+        if failure is None and repo.forge == "local":
+            await repos.put_default(tx, repo.id, repo.default_branch)
         moved = () if failure else changes(await repos.heads_of(tx, repo.id), heads)
         if moved:
             await repos.let_move(tx, repo.id, moved)

@@ -144,6 +144,11 @@ async def put_new(tx: Tx, repo: Repo) -> bool:
     return await store.insert(tx, repo)
 
 
+async def put_default(tx: Tx, repo: str, branch: str | None) -> None:
+    """Note the default branch of a repository (by id) that is not GitHub's, as its origin tells it."""
+    await store.put_default(tx, repo, branch)
+
+
 async def put_name(tx: Tx, repo: str, owner: str, name: str) -> None:
     """Give a repository (by id) another name, which is free."""
     await store.put_name(tx, repo, owner, name)

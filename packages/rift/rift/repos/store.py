@@ -151,8 +151,9 @@ async def insert(tx: Tx, repo: Repo) -> bool:
     return bool(
         await tx.run(
             """
-            INSERT INTO repos (id, org, owner, name, url, network, synced_at, created_at)
-            VALUES (%(id)s, %(org)s, %(owner)s, %(name)s, %(url)s, %(network)s, %(synced_at)s, %(created_at)s)
+            INSERT INTO repos (id, org, owner, name, url, network, synced_at, created_at, default_branch)
+            VALUES (%(id)s, %(org)s, %(owner)s, %(name)s, %(url)s, %(network)s, %(synced_at)s, %(created_at)s,
+                    %(default_branch)s)
             ON CONFLICT (org, owner, name) WHERE uncovered_at IS NULL DO NOTHING
             """,
             {
@@ -164,6 +165,7 @@ async def insert(tx: Tx, repo: Repo) -> bool:
                 "network": repo.network,
                 "synced_at": repo.synced_at,
                 "created_at": repo.created_at,
+                "default_branch": repo.default_branch,
             },
         )
     )
@@ -181,6 +183,11 @@ async def put_network(tx: Tx, id: str, network: str, allow: list[str]) -> Repo |
         {"id": id, "network": network, "allow": allow},
     )
     return await find(tx, id)
+
+
+async def put_default(tx: Tx, id: str, branch: str | None) -> None:
+    """Note which branch is the repository's default one; None where that is not known."""
+    await tx.run("UPDATE repos SET default_branch = %(branch)s WHERE id = %(id)s", {"id": id, "branch": branch})
 
 
 async def put_name(tx: Tx, id: str, owner: str, name: str) -> None:

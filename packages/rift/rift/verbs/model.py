@@ -58,7 +58,7 @@ class Rules:
 
     repository: str
     default: str | None
-    """Its default branch, as far as that is known."""
+    """Its default branch; None while it is not known, when nothing may be pushed."""
     watched: frozenset[str]
     push_default: bool
     push_watched: bool

@@ -37,7 +37,8 @@ class FakeSession:
 
 
 class FakeForge:
-    """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it.
+    """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it. `defaults` are what
+    HEAD names, `{url: branch}`; `main` where a url is not in it.
 
     `missing` are what a commit's checkout lacks. Its `upload-pack` serves nothing but the refs; its `receive-pack`
     does the updates of branches without looking at their pack, but for those that `refusing` has a reason for. The
@@ -49,6 +50,7 @@ class FakeForge:
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, str]] = {}
         self.broken: dict[str, str] = {}
+        self.defaults: dict[str, str | None] = {}
         self.mirrors: dict[Path, FakeMirror] = {}
         self.missing: dict[str, tuple[str, ...]] = {}
         self.refusing: dict[str, str] = {}
@@ -60,6 +62,11 @@ class FakeForge:
     @outside_transactions
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
         return dict(self._repository(url))
+
+    @outside_transactions
+    async def default(self, url: str, access: Access | None = None) -> str | None:
+        branch = self.defaults.get(url, "main")
+        return branch if branch in self._repository(url) else None
 
     @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:

@@ -60,6 +60,12 @@ class Forge(Protocol):
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:
         """The branches of the repository as they are now; empty for an empty repository."""
 
+    async def default(self, url: str, access: Access | None = None) -> str | None:
+        """The branch (its short name) that the repository's HEAD names now.
+
+        None where that names none: it is detached, its branch is not there, or who serves it does not tell.
+        """
+
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         """Bring the bare mirror up to date, made when absent, and return its heads.
 

@@ -21,6 +21,11 @@ class RemoteForge(Remote):
         return heads
 
     @outside_transactions
+    async def default(self, url: str, access: Access | None = None) -> str | None:
+        branch: str | None = await self._ask("forge.default", url, access)
+        return branch
+
+    @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         heads: dict[str, str] = await self._ask("forge.fetch", url, mirror, access)
         return heads

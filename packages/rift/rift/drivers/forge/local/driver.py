@@ -65,6 +65,10 @@ class LocalForge:
         return await self._mirrors.heads(url, Opening(access))
 
     @outside_transactions
+    async def default(self, url: str, access: Access | None = None) -> str | None:
+        return await self._mirrors.default(url, Opening(access))
+
+    @outside_transactions
     async def fetch(self, url: str, mirror: Path, access: Access | None = None) -> dict[str, str]:
         return {
             name.removeprefix(HEADS): commit

@@ -54,6 +54,11 @@ class Mirrors:
         """The branches of the repository as they are now, by their short names."""
         return _branches(await self._ls_remote(url, opening, "--heads"))
 
+    async def default(self, url: str, opening: Opening) -> str | None:
+        """The branch that HEAD names there, by its short name; None where it names none."""
+        found = _HEAD.search(await self._ls_remote(url, opening, "--symref", "HEAD"))
+        return found[1].removeprefix(HEADS) if found is not None and packets.plain_ref(found[1]) else None
+
     async def _ls_remote(self, url: str, opening: Opening, option: str, *refs: str) -> str:
         check_url(url)
         try:
