@@ -206,3 +206,51 @@ async def test_a_plain_origins_credentials_open_its_lfs_and_nothing_else(rift: P
     assert url == "https://git.example/acme/app.git/info/lfs/objects/batch"
     assert headers["Authorization"] == "Basic Ym90OnNAY3JpdA=="
     assert github_of(rift).asked == []
+
+
+FINE = {"oid": OID, "size": 3, "actions": {"upload": {"href": STORE}}}
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [{**FINE, "actions": [1]}],
+        [{**FINE, "actions": {"upload": "no"}}],
+        [{**FINE, "actions": {"upload": {"href": STORE, "header": {"X": "\u2028ü"}}}}],
+        [{**FINE, "actions": {"upload": {"href": STORE, "header": {"X": "a\r\nHost: evil"}}}}],
+        [{**FINE, "actions": {"upload": {"href": STORE, "header": {"X y": "a"}}}}],
+        [{**FINE, "actions": {"upload": {"href": "https://[no/"}}}],
+        [{**FINE, "oid": "../x"}],
+        [{**FINE, "size": "3"}],
+        [FINE] * 1001,
+        {"a": 1},
+    ],
+)
+async def test_what_an_origin_answers_that_is_no_answer_is_told_and_goes_no_further(
+    rift: Place, jail: Jail, objects: Any
+) -> None:
+    await at_github(rift)
+    origin = Origin(rift)
+    origin.answer = (200, {"content-type": MEDIA}, json.dumps({"objects": objects}).encode())
+    said = await batch(jail)
+    assert (said.status_code, said.json()["message"].partition(":")[0]) == (
+        403, "The request for LFS files was not passed on",
+    )  # fmt: skip
+    origin.answer = (200, {"content-type": MEDIA}, b'{"objects": ' + b"[" * 200_000)
+    assert "is no JSON" in (await batch(jail)).json()["message"]
+
+
+async def test_what_an_origin_says_of_a_file_has_no_orders_for_a_terminal_and_its_type_is_one(
+    rift: Place, jail: Jail
+) -> None:
+    await at_github(rift)
+    origin = Origin(rift)
+    rift.deps.carrier.origins["https://store.example/"] = origin  # type: ignore[attr-defined]  # the fake's
+    told = {"objects": [{"oid": OID, "size": 3, "error": {"code": [], "message": "\x1b]0;evil\x07gone"}}]}
+    origin.answer = (200, {}, json.dumps(told).encode())
+    assert (await batch(jail)).json()["objects"][0]["error"] == {"code": 500, "message": "gone"}
+    answers(origin, name="download")
+    href = (await batch(jail, "download")).json()["objects"][0]["actions"]["download"]["href"]
+    origin.answer = (200, {"content-type": "text/\u2028", "content-length": "three"}, b"abc")
+    said = await jail.ask("GET", href.removeprefix(DOOR))
+    assert (said.status_code, said.headers["content-type"], said.content) == (200, "application/octet-stream", b"abc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.unit.people.house import act, caller, user
 from keel.refusal import Ask, Call, Refusal, Retry
 from rift.checklist import actions as checklist
 from rift.deps import Deps
+from rift.drivers.github.protocol import GitHubError
+from rift.origins import actions as origins
 from rift.people.model import Caller
 from rift.pools import actions as pools
 from rift.repos import actions
@@ -206,3 +209,17 @@ async def test_a_repository_that_is_not_read_yet_says_to_come_back(deps: Deps, a
     assert isinstance(refused, Refusal)
     assert refused.code == "repository_being_read"
     assert refused.mends == (Retry(20), Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1}))
+
+
+async def test_a_token_of_github_goes_to_the_github_that_is_set_and_nowhere_else(
+    deps: Deps, ada: Caller, hub: Hub
+) -> None:
+    for number, url in enumerate(
+        ("https://old.example/acme/app.git", "https://github.com.evil.example/acme/app.git", "/srv/git/app.git")
+    ):
+        id = await hub.repo(f"app-{number}", number + 1)
+        async with deps.db.tx() as tx:
+            repo = await actions.repo_by_id(tx, id)
+        assert repo is not None
+        with pytest.raises(GitHubError, match="whose token goes nowhere else"):
+            await origins.access_of(deps, replace(repo, url=url))

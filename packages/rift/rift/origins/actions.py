@@ -46,6 +46,10 @@ async def access_of(deps: Deps, repo: Repo) -> Access | None:
     """
     if repo.account is None:
         return None
+    if not repo.url.startswith(f"{deps.settings.github.url}/"):
+        raise GitHubError(
+            f"{masked(repo.url)} is not at the GitHub that is set (Rift:Github:Url), whose token goes nowhere else."
+        )
     return Access("x-access-token", await github.installation_token(deps, repo.account))
 
 

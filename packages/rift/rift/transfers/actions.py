@@ -18,7 +18,7 @@ from rift.drivers.forge.packets import beginning, once
 from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.transfers import refusals
-from rift.transfers.decide import CHANGES, PATHS, Wrong, base_of, batch_of, rewritten
+from rift.transfers.decide import CHANGES, KIND, PATHS, Wrong, base_of, batch_of, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
 from rift.verbs.actions import Over
@@ -151,8 +151,10 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
             outcome = "ok" if 200 <= carried.status < 300 else "refused_by_origin"
             length = carried.headers.get("content-length", "")
             status = 403 if carried.status in (401, 407) or 300 <= carried.status < 400 else carried.status
-            kind = carried.headers.get("content-type", "application/octet-stream")
-            yield Answer(status, kind, carried.parts, int(length) if length.isdecimal() else None)
+            kind = carried.headers.get("content-type", "")
+            kind = kind if KIND.fullmatch(kind) else "application/octet-stream"
+            known = length.isascii() and length.isdecimal() and len(length) < 16
+            yield Answer(status, kind, carried.parts, int(length) if known else None)
     except CarrierError as error:
         outcome = "verb_origin_failed"
         if answered:

@@ -14,15 +14,19 @@ from urllib.parse import urlsplit
 from rift.drivers.forge.packets import plain_ref
 from rift.names import DOOR_PORT
 from rift.transfers.model import Api, Transfer
+from rift.verbs.decide import plain
 
 CHANGES = re.compile(r"locks(/[A-Za-z0-9-]{1,100}/unlock)?")
 """The requests, but for files themselves, by which something is another at the origin."""
 PATHS = re.compile(r"objects/batch|locks(/verify|/[A-Za-z0-9-]{1,100}/unlock)?")
+KIND = re.compile(r"[A-Za-z0-9/.+;= _-]{1,200}")
+"""A content type that goes on to the jail."""
 OBJECTS_MOST = 1000
 GOOD_FOR = 3600.0
 """How long the address of one file is good, in seconds: a slow upload begins within it."""
 _OID = re.compile(r"[0-9a-f]{64}")
 _METHODS = {"download": "GET", "upload": "PUT", "verify": "POST"}
+_FIELD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}: [\x20-\x7e]{0,8000}")
 _DROPPED = frozenset({"host", "content-length", "transfer-encoding", "connection", "cookie"})
 
 
@@ -65,21 +69,22 @@ def _object(one: object) -> dict[str, Any]:
 def rewritten(answer: Mapping[str, Any], api: Api, now: float, seal: Callable[[Transfer], str]) -> dict[str, Any]:
     """An origin's answer to a batch with each address led through the door. Raises Wrong."""
     objects = answer.get("objects")
-    if not isinstance(objects, list):
-        raise Wrong("the origin's answer has no objects")
+    if not isinstance(objects, list) or len(objects) > OBJECTS_MOST:
+        raise Wrong("the origin's answer has no objects, or more than were asked for")
     return {"transfer": "basic", "objects": [_rewritten(one, api, now, seal) for one in objects]}
 
 
 def _rewritten(one: object, api: Api, now: float, seal: Callable[[Transfer], str]) -> dict[str, Any]:
-    if not isinstance(one, dict) or not isinstance(one.get("oid"), str):
+    if not isinstance(one, dict) or not isinstance(one.get("oid"), str) or not _OID.fullmatch(one["oid"]):
         raise Wrong("the origin's answer has an object that is none")
-    oid, size = one["oid"], one.get("size", 0)
-    if not _OID.fullmatch(oid) or not isinstance(size, int):
+    oid, size, error, actions = one["oid"], one.get("size", 0), one.get("error"), one.get("actions") or {}
+    if not isinstance(size, int) or not isinstance(actions, dict):
         raise Wrong("the origin's answer has an object that is none")
-    made: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
-    if isinstance(error := one.get("error"), dict):
-        made["error"] = {"code": int(error.get("code") or 500), "message": str(error.get("message", ""))[:500]}
-    actions = one.get("actions") or {}
+    made: dict[str, Any] = {"oid": one["oid"], "size": size, "authenticated": True}
+    if isinstance(error, dict):
+        code = error.get("code")
+        words = plain(str(error.get("message", "")), 500)
+        made["error"] = {"code": code if isinstance(code, int) else 500, "message": words}
     made["actions"] = {
         name: {
             "href": f"http://127.0.0.1:{DOOR_PORT}/lfs/{seal(transfer_of(name, action, api, now, oid, size))}",
@@ -93,12 +98,17 @@ def _rewritten(one: object, api: Api, now: float, seal: Callable[[Transfer], str
     return made
 
 
-def transfer_of(name: str, action: Mapping[str, Any], api: Api, now: float, oid: str, size: int) -> Transfer:
+def transfer_of(name: str, action: object, api: Api, now: float, oid: str, size: int) -> Transfer:
     """Where a file goes, as the origin says. Over plain HTTP only to the origin's own address. Raises Wrong."""
-    href, given = action.get("href"), action.get("header") or {}
+    href, given = (action.get("href"), action.get("header") or {}) if isinstance(action, dict) else (None, {})
     if not isinstance(href, str) or not isinstance(given, dict) or not href.isprintable():
         raise Wrong("the origin's answer has an address that is none")
-    there, ours = urlsplit(href), urlsplit(api.base)
+    if not all(_FIELD.fullmatch(f"{key}: {value}") for key, value in given.items()):
+        raise Wrong("the origin's answer has a header that is none")
+    try:
+        there, ours = urlsplit(href), urlsplit(api.base)
+    except ValueError:
+        raise Wrong("the origin's answer has an address that is none") from None
     same = (there.scheme, there.netloc) == (ours.scheme, ours.netloc)
     if not there.hostname or (there.scheme != "https" and not same):
         raise Wrong("the origin's answer leads to an address without TLS")

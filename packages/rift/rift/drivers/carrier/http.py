@@ -29,7 +29,7 @@ class HttpCarrier:
         self, method: str, url: str, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None
     ) -> AsyncIterator[Carried]:
         forbid_in_transaction("a request to an origin")
-        host = urlsplit(url).hostname or "the origin"
+        host = _host(url)
         if self._client is None:
             self._client = httpx2.AsyncClient(
                 follow_redirects=False, timeout=TIMES, limits=httpx2.Limits(max_connections=CONNECTIONS)
@@ -37,6 +37,9 @@ class HttpCarrier:
         try:
             request = self._client.build_request(method, url, headers={"Accept-Encoding": "identity", **headers},
                                                  content=body)  # fmt: skip
+        except (httpx2.InvalidURL, ValueError) as error:  # as an address of an origin's that is none
+            raise CarrierError(f"{host} could not be asked ({type(error).__name__})") from error
+        try:
             response = await self._client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise CarrierError(f"{host} could not be asked ({type(error).__name__})") from error
@@ -45,6 +48,13 @@ class HttpCarrier:
             yield Carried(response.status_code, told, _parts(response, host))
         finally:
             await response.aclose()
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or "the origin"
+    except ValueError:
+        return "the origin"
 
 
 async def _parts(response: httpx2.Response, host: str) -> AsyncIterator[bytes]:
