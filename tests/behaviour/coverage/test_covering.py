@@ -88,6 +88,14 @@ async def test_a_renamed_repository_keeps_its_row_its_watches_and_its_mirror(acm
     assert list(acme.forge.mirrors) == [repos.mirror_path(deps, after["id"])]
 
 
+async def test_a_github_that_got_another_address_has_its_repositories_there(acme: Covering) -> None:
+    (app,) = acme.covers("app")
+    await acme.cover()
+    await acme.hub.rows("UPDATE repos SET url = 'https://old.example/acme-inc/app.git' RETURNING id")
+    await acme.cover()
+    assert (await acme.rows())[app.id]["url"] == "https://github.com/acme-inc/app.git"
+
+
 async def test_two_repositories_may_change_their_names_with_each_other(acme: Covering) -> None:
     one, two = acme.covers("one", "two")
     await acme.cover()

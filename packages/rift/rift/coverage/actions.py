@@ -192,6 +192,7 @@ async def _apply(deps: Deps, one: Listing, whole: bool) -> Covered:
         await store.update(tx, one.installation, changes)
         new = [("repo_" + deps.ids.short(12), each, _url(settings.url, each)) for each in plan.insert]
         await store.insert(tx, one.installation, one.org, new, now)
+        await store.settle(tx, one.installation, settings.url)
         next = now + (settings.cover_every if whole else min(AGAIN, settings.cover_every))
         await store.finish(tx, one, now, next, plan.untaken)
         await _follow(tx, one)

@@ -185,6 +185,17 @@ async def update(tx: Tx, installation: int, changes: Sequence[tuple[str, Listed,
     )
 
 
+async def settle(tx: Tx, installation: int, base: str) -> None:
+    """Let every address be at the GitHub that is set: it may have got another name since they were written."""
+    await tx.run(
+        """
+        UPDATE repos SET url = %(base)s || '/' || owner || '/' || name || '.git'
+        WHERE account = %(id)s AND forge = 'github' AND NOT starts_with(url, %(base)s || '/')
+        """,
+        {"id": installation, "base": base},
+    )
+
+
 async def insert(tx: Tx, installation: int, org: str, new: Sequence[tuple[str, Listed, str]], now: datetime) -> None:
     """Add repositories, each with its id and address."""
     await tx.many(
