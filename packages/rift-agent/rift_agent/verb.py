@@ -111,8 +111,10 @@ def _push(asked: argparse.Namespace) -> int:
     if not branch:
         raise Failed("HEAD is on no branch; name one: push BRANCH")
     words = ["push", "--set-upstream", *(["--force-with-lease"] if asked.force_with_lease else [])]
-    code = _git(*words, "origin", f"HEAD:refs/heads/{branch}")
-    if code == 0:
+    code, said = _git_heard(*words, "origin", f"HEAD:refs/heads/{branch}")
+    if code == 0 and b"Everything up-to-date" in said:
+        _tell(f"{branch} at the origin has this commit already: nothing was pushed.")
+    elif code == 0:
         _tell(f"Pushed to {branch}. Next: pr-open --title '…' opens a pull request, where there is none yet.")
     return code
 
@@ -183,6 +185,21 @@ def _git(*words: str) -> int:
         return subprocess.call(["git", *words])
     except OSError as error:
         raise Failed(f"git cannot be started: {error.strerror}") from None
+
+
+def _git_heard(*words: str) -> tuple[int, bytes]:
+    """Runs git; its exit code, and what it said on stderr, which is shown as it comes."""
+    sys.stdout.flush()
+    try:
+        git = subprocess.Popen(["git", *words], stderr=subprocess.PIPE)
+    except OSError as error:
+        raise Failed(f"git cannot be started: {error.strerror}") from None
+    said = b""
+    for line in git.stderr or ():
+        sys.stderr.buffer.write(line)
+        sys.stderr.flush()
+        said = said[-4096:] + line
+    return git.wait(), said
 
 
 def _said(*words: str) -> str:

@@ -75,6 +75,7 @@ async def test_a_push_that_is_refused_reads_well_in_a_terminal(hands: Hands, ori
     assert "code 1" in said
     said = await run(hands, "git push origin HEAD:refs/pull/1/head 2>&1")
     assert "boxes push branches and tags, by names that git allows" in said
+    assert "Ask an admin" not in said, "nobody can make an exception for it"
     assert program.git(origin, "rev-parse", "main") == before
     assert program.git(origin, "branch", "--list", "fix") == ""
     assert [outcome for _, outcome in rows(hands)] == ["push_refused", "push_refused"]
@@ -110,6 +111,11 @@ async def test_the_verbs_are_programs_of_the_box_each_with_help(hands: Hands, or
     said = await run(hands, "git switch -qc by-verb; git commit -q --allow-empty -m x; push; echo code $?")
     assert "Pushed to by-verb. Next: pr-open --title '…'" in said
     assert "code 0" in said
+    said = await run(hands, "push; echo code $?; git switch -q main; push; echo code $?; git switch -q by-verb")
+    assert "by-verb at the origin has this commit already: nothing was pushed." in said
+    assert "main at the origin has this commit already: nothing was pushed." in said
+    assert "Pushed to" not in said
+    assert said.count("code 0") == 2
     assert "Fetched." in await run(hands, "fetch")
     said = await run(hands, "push main; echo code $?; verbs push other-name; echo code $?")
     assert "code 1" in said

@@ -157,6 +157,7 @@ def test_a_failure_at_the_head_is_told_whole_with_the_call_that_tries_again() ->
     text = "line 1\nline {2}\n" * 100
     refusal = refused(decide_head(APP, "main", [watch(failure=text, warm=2)], True, "personal", NOW), "head_failed")
     assert text in refusal.sentence
+    assert refusal.note == "boxes of acme/app at main cannot be made: line 1", "whole once is enough"
     assert refusal.mends[0] == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 2})
     member = refused(decide_head(APP, "main", [watch(failure=text)], False, "acme", NOW), "head_failed")
     assert isinstance(member.mends[0], Ask)

@@ -68,11 +68,11 @@ def decide_push(updates: Iterable[Update], rules: Rules) -> dict[str, str]:
 
 def _why_not(ref: str, rules: Rules) -> str | None:
     if not plain_ref(ref):
-        return "boxes push branches and tags, by names that git allows"
+        return refusals.NO_BRANCH
     tag = ref.startswith(TAGS)
     name = ref.removeprefix(TAGS if tag else HEADS)
     if not tag and (name == "HEAD" or name.startswith("refs/")):
-        return "a branch of that name would be taken for something else"
+        return refusals.AMBIGUOUS
     if rules.default is None and not rules.push_default:
         return f"which branch of {rules.repository} is the default one is not known, so none may be pushed"
     kind = _guarded(name, rules)

@@ -35,6 +35,9 @@ _PUSH = kind("push_refused", "Nothing was pushed: {reasons}. A branch of another
 _MALFORMED = kind("verb_malformed", "{verb} was not done: {problem}.")
 _ORIGIN = kind("verb_origin_failed", "The origin of {repository} did not do it: {reason}.")
 
+NO_BRANCH = "boxes push branches and tags, by names that git allows"
+AMBIGUOUS = "a branch of that name would be taken for something else"
+
 
 def task_closed(standing: Standing) -> Refusal:
     """Unclaimed, or its task is closed: nobody stands behind it."""
@@ -75,6 +78,8 @@ def other_repository(own: str, asked: str) -> Refusal:
 def push(repository: str, reasons: Mapping[str, str]) -> Refusal:
     """Refs outside the rules: the whole push is refused, and each of them told."""
     told = "; ".join(dict.fromkeys(reasons.values()))
+    if set(reasons.values()) <= {NO_BRANCH, AMBIGUOUS}:  # for these nobody can make an exception
+        return _PUSH(Stop(), reasons=told)
     return _PUSH(Ask(ADMIN, f"an exception for {repository}, on the page Repositories"), reasons=told)
 
 
