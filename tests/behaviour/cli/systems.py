@@ -44,11 +44,14 @@ class Told:
         return json.loads(self.out)
 
 
-def rift(*arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Told:
-    """Run a command to its end. Whatever it is, it shows nobody a traceback."""
+def rift(
+    *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None, given: str | None = None
+) -> Told:
+    """Run a command to its end, with `given` on its standard input. Whatever it is, it shows nobody a traceback."""
     done = subprocess.run(
         [RIFT, *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=WITHIN, cwd=cwd, env=environment(env),
+        capture_output=True, text=True, check=False, timeout=WITHIN, cwd=cwd, env=environment(env), input=given,
+        errors="surrogateescape",
     )  # fmt: skip
     told = Told(done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in told.out + told.err, told

@@ -18,10 +18,12 @@ COMMANDS = (
     *("user add", "user ls", "user link", "user invite", "user admin", "user disable", "user enable"),
     *("org ls", "org invite", "mail test", "token new", "token ls", "token revoke"),
     *("repo add", "repo ls", "repo sync", "repo network", "repo push", "repo rename", "repo limits"),
-    *("github app-manifest", "github status"),
+    *("github app-manifest", "github status", "env check"),
+    *("secret ls", "secret set", "secret rm", "vault status", "vault rotate", "vault prune"),
     *("audit ls", "audit show", "audit verify", "audit proof", "audit check", "audit checkpoint"),
     *("audit keys", "audit rotate", "audit erase"),
 )
+GROUPS = ("user", "token", "org", "mail", "repo", "github", "env", "secret", "vault", "audit")
 
 
 def test_every_command_has_a_help_with_an_example_and_there_are_no_others() -> None:
@@ -31,11 +33,11 @@ def test_every_command_has_a_help_with_an_example_and_there_are_no_others() -> N
         assert told.status == 0, told
         assert f"rift {command.split()[0]}" in told.out.partition("Example: ")[2], told.out
     listed = []
-    for group in ("", "user", "token", "org", "mail", "repo", "github", "audit"):
+    for group in ("", *GROUPS):
         lines = rift(*group.split(), "--help").out.partition("Commands:\n")[2].splitlines()
         assert not any(line.rstrip().endswith("...") for line in lines), lines
         listed += [f"{group} {line.split()[0]}".strip() for line in lines]
-    assert set(listed) == {*COMMANDS, "user", "token", "org", "mail", "repo", "github", "audit"}
+    assert set(listed) == {*COMMANDS, *GROUPS}
 
 
 @pytest.mark.parametrize(
