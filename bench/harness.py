@@ -160,7 +160,10 @@ class System:
     def rift(self, *arguments: str, given: str = "") -> str:
         """What a `rift` command printed, with `given` on its standard input."""
         command = [str(RIFT), *arguments, "--data", str(self.data)]
-        return subprocess.run(command, check=True, capture_output=True, text=True, input=given).stdout
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, input=given, env={**os.environ, **ALONE}
+        )
+        return done.stdout
 
     def box_folder(self, box: str) -> Path:
         """Where a box's files are on this host."""

@@ -18,7 +18,7 @@ FILES = sorted([*TEMPLATES.rglob("*.html"), *TEMPLATES.rglob("*.svg")])
 SCRIPTS = sorted(STATIC.glob("*.js"))
 CSS = "".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.css")))
 RULES = re.sub(r"/\*.*?\*/", "", CSS, flags=re.DOTALL)
-GO_ON = {"/app/boxes/live"}
+GO_ON = {page.path for page in PAGES if page.path.endswith("/live")}
 FOR_STRANGERS = {"/", "/sign-in"}
 GIVEN = {"ok", "busy", "warn", "bad", "quiet", "narrow", "prose", "app", "open", "script"}
 """Classes that a template puts together: kinds of badges and notices, shapes of pages, what <body> and <html> have."""
