@@ -180,6 +180,13 @@ def test_a_repository_is_added_listed_and_synced(up: Running, tmp_path: Path) ->
     assert str(tmp_path) in lost.out
 
 
+def test_a_command_with_other_settings_leaves_the_database_of_a_running_server_alone(up: Running) -> None:
+    """Onbe is switched off for the server alone: a command would open a door for it, which starts Postgres anew."""
+    before = (up.data / "postgres" / "cluster" / "postmaster.pid").read_text()
+    assert rift("user", "ls", "--data", up.data, env={"Rift__Onbe__Enabled": "true"}).status == 0
+    assert (up.data / "postgres" / "cluster" / "postmaster.pid").read_text() == before
+
+
 async def test_an_added_host_reaches_the_next_box_and_none_means_none(up: Running) -> None:
     for host in ("api.example.com", "*.example.org"):
         assert rift("repo", "network", SAMPLE, "--allow", host, "--data", up.data).status == 0

@@ -101,12 +101,18 @@ class Place:
             return (database.owner_url if role == "owner" else None) or database.url
         return EmbeddedPostgres(self.data).url(f"rift_{role}")
 
-    def start_database(self) -> bool:
-        """Have the embedded database running; whether it was not running before. Exits when it does not start."""
+    def start_database(self, *, for_a_command: bool = False) -> bool:
+        """Have the embedded database running; whether it was not running before. Exits when it does not start.
+
+        For a command, one that a server or worker works with stays as that has it: what is set differently for the
+        command alone is no reason to start it anew.
+        """
         postgres = self.postgres
         if postgres is None:
             return False
         ran = postgres.running()
+        if ran and for_a_command and self._others():
+            return False
         if not ran:
             note("Starting the database …")
         try:
@@ -124,6 +130,11 @@ class Place:
         """The process ids of the `rift worker`s of this data."""
         found = [holder(path) for path in (self.data / "workers").glob("*.lock")]
         return [told["pid"] for told in found if told and told["pid"]]
+
+    def _others(self) -> set[int]:
+        """The processes beside this one that serve this data or do its background work."""
+        served = self.running()
+        return {*self.workers(), *([served["pid"]] if served and served.get("pid") else [])} - {os.getpid()}
 
     @contextmanager
     def held(self, **told: object) -> Iterator[None]:
@@ -178,7 +189,7 @@ def with_system(data: Path | None, act: Callable[[Deps], Awaitable[Result]]) -> 
     from rift import app
 
     place = find(data)
-    started = place.start_database()
+    started = place.start_database(for_a_command=True)
     try:
         prepare(place)
 
