@@ -14,7 +14,7 @@ from tests.unit.people.house import act
 from keel.refusal import Refusal
 from keel.vault import vault_of
 from rift.drivers.github.fake import APP
-from rift.drivers.github.protocol import App, UserTokens
+from rift.drivers.github.protocol import Account, App, UserTokens
 from rift.logins import actions, store
 from rift.logins.model import Gone, Person, Step
 from rift.people import actions as people
@@ -226,6 +226,25 @@ async def test_where_github_cannot_be_reached_an_account_is_forgotten_here_all_t
     hub.github.down = True
     assert await actions.disconnect(hub.deps, act(hub.ada)) == Gone("ada-l", revoked=False)
     assert await hub.rows("SELECT * FROM github_users") == []
+
+
+async def test_who_disconnects_while_the_first_tokens_are_on_their_way_stays_disconnected(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = await hub.login(hub.ada)
+    assert isinstance(begun, Step)
+    hub.github.answer(begun.code, "ada-l")
+    hub.clock.advance(begun.seconds)
+    user = hub.github.user
+
+    async def meanwhile(token: str) -> Account:
+        await actions.disconnect(hub.deps, act(hub.ada))
+        return await user(token)
+
+    monkeypatch.setattr(hub.github, "user", meanwhile)
+    assert code_of(await hub.login(hub.ada)) == "no_github_login"
+    assert await hub.rows("SELECT * FROM github_users") == []
+    assert not any(one.good for one in hub.github.grants.values())
 
 
 async def test_who_disconnects_while_newer_tokens_are_on_their_way_leaves_none_behind(

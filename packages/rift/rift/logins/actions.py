@@ -123,10 +123,10 @@ async def _check(deps: Deps, act: Act, app: App, begun: Pending) -> Step | Refus
         async with audited(deps, act) as (tx, row):
             await store.end_pending(tx, user, code)
             return row.said(refusals.denied() if said.why == "denied" else refusals.expired())
-    return await _connect(deps, act, code, said)
+    return await _connect(deps, act, app, code, said)
 
 
-async def _connect(deps: Deps, act: Act, code: str, tokens: UserTokens) -> Step | Refusal:
+async def _connect(deps: Deps, act: Act, app: App, code: str, tokens: UserTokens) -> Step | Refusal:
     """The code is used up from here on: a failure means another login."""
     user = act.caller.user
     try:
@@ -136,10 +136,13 @@ async def _connect(deps: Deps, act: Act, code: str, tokens: UserTokens) -> Step 
             await store.end_pending(tx, user, code)
             return row.said(registration.trouble(deps, error))
     async with audited(deps, act) as (tx, row):
-        await store.end_pending(tx, user, code)
-        if not await keep(tx, deps, user, account, tokens):
-            return row.said(people_refusals.disabled(act.caller.email))
-        return row.said(Step("connected", account.login))
+        if await store.end_pending(tx, user, code):
+            if not await keep(tx, deps, user, account, tokens):
+                return row.said(people_refusals.disabled(act.caller.email))
+            return row.said(Step("connected", account.login))
+        gone = row.said(refusals.no_login())
+    await _revoke(deps, app, tokens.access)  # the person disconnected while GitHub was asked
+    return gone
 
 
 async def keep(tx: Tx, deps: Deps, user: str, account: Account, tokens: UserTokens) -> bool:
