@@ -61,7 +61,12 @@ async def test_what_a_box_does_at_its_door_is_on_record_without_the_values_of_it
     await at_github(rift)
     await ask(jail, "pr-open", title="Fix it", head=f"fix-{VALUE}")
     rows = await rift.rows("SELECT action, arguments FROM ledger WHERE via = 'box' ORDER BY seq")
-    assert [row["action"] for row in rows] == ["push", "pr-open"]
-    assert list(rows[0]["arguments"]["refs"]) == ["refs/heads/***"]
-    assert rows[1]["arguments"]["head"] == "fix-***"
+    assert [row["action"] for row in rows] == [
+        "push",
+        "push",
+        "pr-open",
+        "pr-open",
+    ]  # each begun, and what became of it
+    assert [list(row["arguments"]["refs"]) for row in rows[:2]] == [["refs/heads/***"]] * 2
+    assert [row["arguments"]["head"] for row in rows[2:]] == ["fix-***"] * 2
     assert VALUE not in str(await rift.rows("SELECT * FROM ledger"))
