@@ -7,11 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.behaviour.coverage.covering import Covering
+from tests.behaviour.coverage.covering import HEAD, Covering
 from tests.unit.people.house import act
 
 from keel.refusal import Refusal
 from rift.drivers.forge.protocol import Access
+from rift.environments import actions as environments
+from rift.environments import jobs as building
 from rift.origins import actions as origins
 from rift.origins import jobs
 from rift.repos import actions as repos
@@ -47,6 +49,28 @@ async def test_a_watched_repository_that_github_does_not_give_says_why_and_is_le
     synced = await origins.sync_repo(deps, repo)
     assert synced is not None
     assert "Repository not found" in str(synced.failure)
+
+
+async def test_an_environment_that_github_gives_no_token_for_says_why_and_is_tried_after_a_rest(acme: Covering) -> None:
+    (app,) = acme.covers("app")
+    await acme.cover()
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+    deps, repo = acme.hub.deps, (await acme.rows())[app.id]["id"]
+    await origins.sync_repo(deps, repo)
+    acme.hub.clock.advance(3600)  # no token is kept that long
+    acme.hub.github.down = True
+    async with deps.db.tx() as tx:
+        await environments.want(tx, deps, repo, HEAD)
+    await building.build(deps, repo)
+    async with deps.db.tx() as tx:
+        found = await environments.of_head(tx, repo, HEAD)
+    assert found is not None
+    assert (found.state, found.failure, found.stays, found.epoch) == (
+        "failed",
+        "GitHub cannot be reached (ConnectError)",
+        False,
+        1,
+    )
 
 
 async def test_only_watched_repositories_are_polled_and_as_often_as_is_set(acme: Covering) -> None:

@@ -227,6 +227,17 @@ async def test_a_build_that_is_interrupted_again_and_again_fails_and_is_tried_af
     assert (await flakes.watch()).failure is None
 
 
+async def test_a_build_whose_outcome_cannot_be_kept_is_begun_no_more_often_than_another_that_fails(
+    flakes: Flakes,
+) -> None:
+    head = await flakes.push("b")
+    odd = (("HELLO", "no text of a database has \0"),)
+    flakes.builder.flakes[head] = replace(flakes.builder.flakes[head], env=odd)
+    for _ in range(TRIES + 2):
+        await flakes.place.upkeep()
+    assert (await flakes.state(head), len(flakes.builder.began)) == ("failed", TRIES)
+
+
 async def test_what_the_host_lacks_is_looked_for_again_after_a_rest(flakes: Flakes) -> None:
     head = await flakes.push("b")
     flakes.builder.lack = "There is no Nix on this host: `apt install nix-bin`."

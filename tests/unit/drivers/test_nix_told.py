@@ -82,6 +82,8 @@ def test_an_answer_is_what_is_to_be_built() -> None:
         json.dumps(GOOD | {"setup": {"text": ["x"], "needs": []}}),
         json.dumps(GOOD | {"setup": {"text": "x", "needs": [{"drv": "/root", "outputs": []}]}}),
         json.dumps(GOOD | {"env": {"all": {"A": "text"}}}),
+        json.dumps(GOOD | {"env": {"all": {"A": {"text": "a\0LD_PRELOAD=b", "needs": []}}}}),
+        json.dumps(GOOD | {"setup": {"text": "half \ud800 of one", "needs": []}}),
     ],
 )
 def test_an_answer_of_another_form_is_refused(answer: str) -> None:

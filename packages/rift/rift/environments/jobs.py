@@ -16,6 +16,7 @@ import structlog
 from keel.jobs import Jobs
 from rift.deps import Deps
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
+from rift.drivers.github.protocol import GitHubError
 from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 from rift.environments import actions
 from rift.environments.decide import decide_made
@@ -86,6 +87,10 @@ async def _apply(deps: Deps, taken: Environment, work: asyncio.Task[_Done | None
     about = {"repo": taken.repo, "commit": taken.commit, "build": taken.build}
     try:
         done = work.result()
+        if done is None:
+            return False
+        await actions.ready(deps, taken, done.made, done.lacks, done.size)
+        log.info("environment.ready", **about)
     except (BuildInterrupted, ForgeInterrupted) as error:
         log.warning("environment.interrupted", **about, reason=error.reason)
         await actions.put_back(deps, taken, error.reason, counts=True)
@@ -93,17 +98,12 @@ async def _apply(deps: Deps, taken: Environment, work: asyncio.Task[_Done | None
         log.warning("environment.failed", **about, reason=error.reason[:2000])
         stays = await _lacking(deps) is None  # what the host lacks may be there the next time
         await actions.fail(deps, taken, error.reason, stays=stays)
-    except ForgeError as error:
+    except (ForgeError, GitHubError) as error:
         log.warning("environment.ungathered", **about, reason=error.reason[:2000])
         await actions.fail(deps, taken, error.reason, stays=False)
     except Exception as error:  # whatever it is: the next try may go better, and there are not many
         log.exception("environment.fault", **about)
         await actions.put_back(deps, taken, type(error).__name__, counts=True)
-    else:
-        if done is None:
-            return False
-        await actions.ready(deps, taken, done.made, done.lacks, done.size)
-        log.info("environment.ready", **about)
     return True
 
 
@@ -117,7 +117,7 @@ async def _hold(deps: Deps, taken: Environment) -> str:
 
 
 async def _work(deps: Deps, taken: Environment) -> _Done | None:
-    """Gather and build. None where it is put back, to wait for a place. Raises ForgeError, BuildError."""
+    """Gather and build. None where it is put back, to wait for a place. Raises ForgeError, GitHubError, BuildError."""
     async with deps.db.tx() as tx:
         repo = await repos.repo_by_id(tx, taken.repo)
     assert repo is not None  # an environment goes with its repository

@@ -169,6 +169,9 @@ def _text(found: dict[str, Any], where: str, most: int, needs: dict[str, None], 
     text = found["text"]
     if not isinstance(text, str):
         raise TypeError
+    if "\0" in text:
+        raise ValueError  # no string of Nix's has it, and no variable or shell can
+    text.encode()  # nor half of a character: a ValueError
     if len(text) > most:
         raise BuildError(f"{where} has {len(text):,} characters; {most:,} are the most.")
     for one in found["needs"]:
