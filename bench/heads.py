@@ -166,7 +166,7 @@ async def _watched(client: Client, repo: Repo) -> bool:
     try:
         await client.call("rift_watch", repo=repo.full, ref="main", warm=1)
     except RuntimeError as refusal:
-        if "read for the first time" not in str(refusal):
+        if "repository_being_read" not in str(refusal):
             raise
         return False
     return True
