@@ -1,4 +1,4 @@
-"""The behaviours manifest: each sentence of the contract, with the tests that show it or the issue that will.
+"""The behaviours manifest: each sentence of the contract, with the tests that show it.
 
 The contract's pages are quoted in tests/vectors, their sentences with their tests stand in the `.toml` of the same
 name beside this file. A test is named alone where one test has the name, else as `FOLDER/FILE::NAME`.
@@ -20,24 +20,18 @@ TOOLS_PAGE = TESTS / "vectors" / "seed-tools.txt"
 GRANTS_PAGE = TESTS / "vectors" / "seed-grants.txt"
 PAGES = (TASKS_PAGE, TOOLS_PAGE, GRANTS_PAGE)
 
-LATER = frozenset({"github", "secrets"})
-"""What later issues bring."""
-
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence as the page has it; the names of the tests that show it; the topic that will show (the rest of) it."""
+    """A sentence as the page has it, and the names of the tests that show it."""
 
     text: str
     tests: tuple[str, ...]
-    later: str | None
 
 
 def sentences(page: Path) -> list[Sentence]:
     """The sentences of a page, in its order."""
-    return [
-        Sentence(one["text"], tuple(one.get("tests", ())), one.get("later")) for one in _read(page).get("sentence", ())
-    ]
+    return [Sentence(one["text"], tuple(one["tests"])) for one in _read(page)["sentence"]]
 
 
 def headings(page: Path) -> list[str]:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -94,9 +94,11 @@ async def said(seat: Seat, command: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ALL)
-async def test_a_repository_comes_to_a_box_and_back_as_it_is(site: Site, kind: str) -> None:
-    if kind == "large" and shutil.which("git-lfs") is None:
-        pytest.skip("git-lfs is not installed: `apt install git-lfs`")
+async def test_a_repository_comes_to_a_box_and_back_as_it_is(
+    site: Site, kind: str, needs: Callable[[str], None]
+) -> None:
+    if kind == "large":
+        needs("git-lfs")
     origin = await asyncio.to_thread(ALL[kind], site.origins)
     seat, lacks = await site.take(origin)
     assert lacks == ()
@@ -156,7 +158,7 @@ async def test_an_origin_without_its_whole_history_comes_as_far_as_it_goes(site:
     )
 
 
-@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed: `apt install git-lfs`")
+@pytest.mark.needs("git-lfs")
 async def test_lfs_files_are_there_and_git_lfs_works_without_a_network(site: Site) -> None:
     origin = await asyncio.to_thread(awkward.large, site.origins)
     seat, _ = await site.take(origin)
@@ -170,9 +172,8 @@ async def test_lfs_files_are_there_and_git_lfs_works_without_a_network(site: Sit
     )
 
 
+@pytest.mark.needs("git-lfs")
 async def test_lfs_files_that_the_origin_has_not_are_told(site: Site) -> None:
-    if shutil.which("git-lfs") is None:
-        pytest.skip("git-lfs is not installed: `apt install git-lfs`")
     origin = await asyncio.to_thread(awkward.large, site.origins)
     shutil.rmtree(origin / "lfs")
     seat, lacks = await site.take(origin)
@@ -183,11 +184,10 @@ async def test_lfs_files_that_the_origin_has_not_are_told(site: Site) -> None:
     assert await said(seat, "git status --porcelain; head -1 a.psd") == "version https://git-lfs.github.com/spec/v1\n"
 
 
+@pytest.mark.needs("git-lfs")
 async def test_without_git_lfs_the_command_that_installs_it_is_told(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if shutil.which("git-lfs") is None:
-        pytest.skip("git-lfs is not installed: `apt install git-lfs`")
     origin = await asyncio.to_thread(awkward.large, site.origins)
     for name in ("git", "sh"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
