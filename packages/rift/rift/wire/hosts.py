@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
 from rift.settings import RiftSettings, is_loopback
 
 
@@ -30,6 +33,17 @@ class Hosts:
         """Whether an Origin header is one of ours."""
         scheme, _, place = origin.partition("://")
         return scheme.lower() in ("http", "https") and self.known(place)
+
+    def refused(self, request: Request) -> Response | None:
+        """What is answered to who asks by a name that is none of ours; None where it is one."""
+        if self.known(request.headers.get("host", "")):
+            return None
+        return PlainTextResponse("This server does not answer to that Host.", 421)
+
+    def sent(self, request: Request) -> bool:
+        """Whether the browser says that a page of ours sent it; a program that is no browser says nothing."""
+        origin, fetched = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        return (origin is None or self.known_origin(origin)) and fetched in (None, "same-origin", "none")
 
 
 def hosts_of(settings: RiftSettings, public: str) -> Hosts:

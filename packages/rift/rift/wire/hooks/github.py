@@ -67,8 +67,8 @@ class Hook:
 
     async def take(self, request: Request) -> Response:
         """Answer one: 204 once it is noted, whatever it says; 401 for one that is not GitHub's."""
-        if not self._hosts.known(request.headers.get("host", "")):
-            return PlainTextResponse("This server does not answer to that Host.", 421)
+        if (other := self._hosts.refused(request)) is not None:
+            return other
         who, now = source(request.scope, self._trusted), self._deps.clock.monotonic()
         if who is not None and (until := self._barred.get(who, 0.0)) > now:
             return _later(until - now)

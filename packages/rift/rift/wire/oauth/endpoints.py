@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from keel.buckets import Buckets, Rate
@@ -65,8 +65,8 @@ class Endpoints:
         """The route of one endpoint."""
 
         async def take(request: Request) -> Response:
-            if not self._hosts.known(request.headers.get("host", "")):
-                return PlainTextResponse("This server does not answer to that Host.", 421)
+            if (other := self._hosts.refused(request)) is not None:
+                return other
             if request.method == "OPTIONS":
                 return Response(status_code=204, headers=PREFLIGHT)
             who = source(request.scope, self._trusted)

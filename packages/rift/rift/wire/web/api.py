@@ -15,7 +15,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keel.db import within
@@ -79,8 +79,8 @@ def _door(site: Site, answers: dict[str, Answer]) -> Callable[[Request], Awaitab
     """What stands before each of them, in this order: host, token, session, origin, body."""
 
     async def door(request: Request) -> Response:
-        if not site.hosts.known(request.headers.get("host", "")):
-            return PlainTextResponse("This server does not answer to that Host.", 421)
+        if (other := site.hosts.refused(request)) is not None:
+            return other
         async with within(SECONDS, "the API of secrets"):
             handler = answers.get(request.method, answers.get("GET"))
             assert handler is not None  # HEAD is GET's
@@ -101,9 +101,8 @@ async def _visit(site: Site, request: Request) -> Visit | Refusal:
     visit = Visit(site, request, session, secret)
     if request.method in ("GET", "HEAD"):
         return visit
-    origin, fetched = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-    ours = (origin is None or site.hosts.known_origin(origin)) and fetched in (None, "same-origin", "none")
-    if not ours or not hmac.compare_digest(request.headers.get("x-csrf-token", "").encode(), visit.csrf.encode()):
+    shown = request.headers.get("x-csrf-token", "")
+    if not site.hosts.sent(request) or not hmac.compare_digest(shown.encode(), visit.csrf.encode()):
         return refusals.foreign_form()
     try:
         body = bytearray()

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -179,8 +179,8 @@ class Door:
 
     async def refuse(self, request: Request, refusal: Refusal) -> Response:
         """A refusal as a page of who asks, where no page answers."""
-        if not self._site.hosts.known(request.headers.get("host", "")):
-            return PlainTextResponse("This server does not answer to that Host.", 421)
+        if (other := self._site.hosts.refused(request)) is not None:
+            return other
         secret = request.cookies.get(self._site.cookie, "")
         async with within(ANSWER_SECONDS, "a page that is not there"):
             session = await sessions.visitor(self._site.deps, secret) if secret else None
@@ -188,8 +188,8 @@ class Door:
 
     async def _answer(self, page: Page, request: Request) -> Response:
         site = self._site
-        if not site.hosts.known(request.headers.get("host", "")):
-            return PlainTextResponse("This server does not answer to that Host.", 421)
+        if (other := site.hosts.refused(request)) is not None:
+            return other
         if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
             return self._refused(Visit(site, request, None), refusals.no_such_page())  # no text of ours has a NUL
         secret = request.cookies.get(site.cookie, "")
@@ -212,7 +212,7 @@ class Door:
     async def _posted(self, page: Page, visit: Visit) -> Visit | Refusal | Response:
         """The visit with its form, if the form is from a page of ours and not too large."""
         request = visit.request
-        if not self._ours(request):
+        if not self._site.hosts.sent(request):
             return refusals.foreign_form()
         if visit.session is None:
             who = source(request.scope, self._trusted)
@@ -241,11 +241,6 @@ class Door:
         if visit.session is not None and not hmac.compare_digest(shown.encode(), visit.csrf.encode()):
             return refusals.foreign_form()
         return read
-
-    def _ours(self, request: Request) -> bool:
-        """Whether the browser says that a page of ours sent it; a program that is no browser says nothing."""
-        origin, fetched = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        return (origin is None or self._site.hosts.known_origin(origin)) and fetched in (None, "same-origin", "none")
 
     def _sign_in_first(self, request: Request) -> Response:
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")

@@ -12,11 +12,9 @@ from keel.refusal import Refusal
 from rift.github import actions
 from rift.github.model import Back, Connected, Install, Requested
 from rift.logins import actions as logins
-from rift.people import actions as people
-from rift.people.model import Membership
 from rift.registration import actions as registration
 from rift.registration.decide import BEGIN, CALLBACK, MADE, PERMISSIONS
-from rift.wire.web import refusals
+from rift.wire.web.pages.organizations import place_of
 from rift.wire.web.visit import Page, Visit
 
 COMES_BACK = Rate(30, 60.0)
@@ -60,7 +58,7 @@ async def came_back(visit: Visit) -> Response | Refusal:
 
 async def choose(visit: Visit) -> Response | Refusal:
     """Which account an organization may connect."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     found = await actions.found(visit.deps, visit.caller, place.name)
@@ -69,7 +67,7 @@ async def choose(visit: Visit) -> Response | Refusal:
 
 async def connect(visit: Visit) -> Response | Refusal:
     """Connect one where the App is, or go on to GitHub and install it."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     id = _number(visit.said("installation"))
@@ -86,7 +84,7 @@ async def connect(visit: Visit) -> Response | Refusal:
 
 async def enable(visit: Visit) -> Response | Refusal:
     """Rift on for an account."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     account = visit.said("account")
@@ -99,7 +97,7 @@ async def enable(visit: Visit) -> Response | Refusal:
 
 async def disable(visit: Visit) -> Response | Refusal:
     """Rift off for an account."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     id = _number(visit.said("installation"))
@@ -129,13 +127,6 @@ def connected(done: Connected) -> str:
 
 def _number(text: str) -> int | None:
     return int(text) if NUMBER.fullmatch(text) else None
-
-
-async def _place(visit: Visit) -> Membership | Refusal:
-    """The person's place in the organization that the address names by its id."""
-    async with visit.deps.db.look(visit.caller.user) as tx:
-        place = await people.role_in(tx, visit.request.path_params["org"], visit.caller.user)
-    return place or refusals.no_such_page()
 
 
 PAGES = (

@@ -63,13 +63,13 @@ async def decline(visit: Visit) -> Response | Refusal:
 
 async def organization(visit: Visit) -> Response | Refusal:
     """One organization: who is in it and, for its admins, who is invited."""
-    place = await _place(visit)
+    place = await place_of(visit)
     return place if isinstance(place, Refusal) else await _one(visit, place)
 
 
 async def invite(visit: Visit) -> Response | Refusal:
     """Invite an address to a team."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     email, role = visit.said("email"), _role(visit)
@@ -82,7 +82,7 @@ async def invite(visit: Visit) -> Response | Refusal:
 
 async def withdraw(visit: Visit) -> Response | Refusal:
     """Take an invitation back."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     invitation = visit.said("invitation")
@@ -128,13 +128,13 @@ async def remove(visit: Visit) -> Response | Refusal:
 
 async def leaving(visit: Visit) -> Response | Refusal:
     """What leaving a team ends."""
-    place = await _place(visit)
+    place = await place_of(visit)
     return place if isinstance(place, Refusal) else await _leaving_shown(visit, place)
 
 
 async def leave(visit: Visit) -> Response | Refusal:
     """Leave a team."""
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     if place.personal:
@@ -159,7 +159,7 @@ class _Member:
     who: Person
 
 
-async def _place(visit: Visit) -> Membership | Refusal:
+async def place_of(visit: Visit) -> Membership | Refusal:
     """The person's place in the organization that the address names, by its id or its name."""
     named = visit.request.path_params["org"]
     async with visit.deps.db.look(visit.caller.user) as tx:
@@ -169,7 +169,7 @@ async def _place(visit: Visit) -> Membership | Refusal:
 
 
 async def _member(visit: Visit) -> _Member | Refusal:
-    place = await _place(visit)
+    place = await place_of(visit)
     if isinstance(place, Refusal):
         return place
     if place.personal:
