@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.forges.conftest import LocalKit
 
+from rift.drivers.boxes.local import checkout
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.local import git as git_itself
 from rift.drivers.forge.local.git import shown
@@ -105,6 +106,24 @@ async def test_a_pin_s_name_cannot_be_anything_but_a_box(local: LocalKit, box: s
     await local.forge.fetch(local.url, local.mirror)
     with pytest.raises(ForgeError, match="is not the id of a box"):
         await local.forge.pin(local.mirror, box, commit)
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"])
+async def test_a_branch_named_beyond_a_line_s_end_of_unicode_s_is_no_other_branch(local: LocalKit, end: str) -> None:
+    """Whoever may make such a branch would else say where `main` is, and what the boxes of it run."""
+    own, theirs = local.commit("main"), local.commit(f"main{end}x")
+    local.commit(f"main{end}{'1' * 64}")  # nor does it make a repository one of longer names
+    found = await local.forge.fetch(local.url, local.mirror)
+    assert found == await local.forge.heads(local.url)
+    assert found["main"] == own
+    assert found[f"main{end}x"] == theirs
+    assert len(found) == 3
+    text, head = checkout.references({"git": "git"}, str(local.mirror), "main", own)
+    assert f"\n{own} refs/remotes/origin/main\n" in text
+    assert head == "main"
+    session = await local.forge.open(local.mirror, local.url, "receive-pack", "refs")
+    assert f"{own} refs/heads/main".encode() in (await local.forge.drain(session) or b"")
+    await local.forge.close(session)
 
 
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def references(plan: dict[str, Any], mirror: str, branch: str | None, commit: st
         "refs/tags/",
     )
     entries = {}
-    for line in listed.splitlines():
+    for line in listed.split("\n")[:-1]:  # not `splitlines`: a name may hold what Unicode takes for a line's end
         name, _, objects = line.partition(" ")
         if name.startswith("refs/heads/"):
             name = "refs/remotes/origin/" + name[len("refs/heads/") :]

@@ -27,6 +27,7 @@ LEFT = ("objects/pack/tmp_*", "objects/[0-9a-f][0-9a-f]/tmp_obj_*")
 #: Lock files of refs. Git waits a second for one of them, so one still there then belongs to nobody.
 LOCKS = ("packed-refs.lock", "packed-refs.new", "shallow.lock", "refs/heads/**/*.lock", "refs/tags/**/*.lock")
 
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _HEAD = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)
 
 
@@ -98,8 +99,7 @@ class Mirrors:
                 TAGS,
                 seconds=self._heads_seconds,
             )
-        pairs = (line.partition("\t") for line in listed.splitlines())
-        return {name: commit for commit, _, name in pairs}
+        return _refs(listed)
 
     async def _fetch(self, url: str, mirror: Path, lock: int, opening: Opening) -> None:
         try:
@@ -131,7 +131,7 @@ class Mirrors:
     async def _make(self, url: str, mirror: Path, opening: Opening) -> None:
         """Make an empty mirror of the repository's object format; a half-made one is made anew."""
         found = await self._ls_remote(url, opening, "--symref", "HEAD", f"{HEADS}*")
-        kind = "sha256" if any(len(word) == 64 for line in found.splitlines() for word in line.split()[:1]) else "sha1"
+        kind = "sha256" if any(_SHA256.fullmatch(commit) for commit in _refs(found).values()) else "sha1"
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(mirror), seconds=30)
         if (head := _HEAD.search(found)) is not None and packets.plain_ref(head[1]):
@@ -146,9 +146,16 @@ def check_url(url: str) -> None:
 
 
 def _branches(listed: str) -> dict[str, str]:
-    """Heads from lines of a commit, a tab and a full ref name."""
-    pairs = (line.partition("\t") for line in listed.splitlines())
-    return {name.removeprefix(HEADS): commit for commit, _, name in pairs if name.startswith(HEADS)}
+    return {name.removeprefix(HEADS): commit for name, commit in _refs(listed).items() if name.startswith(HEADS)}
+
+
+def _refs(listed: str) -> dict[str, str]:
+    """Refs by their full names from git's lines of a commit, a tab and a name.
+
+    A name may hold what Unicode takes for the end of a line: whoever makes `main\\u2028x` shall not move `main` by it.
+    """
+    pairs = (line.partition("\t") for line in listed.split("\n"))
+    return {name: commit for commit, tab, name in pairs if tab}
 
 
 def _make_parent(folder: Path) -> None:

@@ -238,7 +238,7 @@ def outcome(asked: Push, ran: Ran) -> tuple[Mapping[str, str], str]:
     """Why each ref that failed did, and what a person is to read, from a run of `git push --porcelain`."""
     done: set[str] = set()
     failures: dict[str, str] = {}
-    for line in ran.text.splitlines():
+    for line in ran.text.split("\n"):
         if (found := _RESULT.fullmatch(line)) is None:
             continue
         if found[1] != "!":
