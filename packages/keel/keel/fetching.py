@@ -66,6 +66,11 @@ def client_for(url: str, seconds: float, agent: str) -> httpx2.AsyncClient:
         timeout=httpx2.Timeout(seconds),
         trust_env=not is_loopback(urlsplit(url).hostname or ""),  # this machine is not reached through a proxy
     )
+    return without_cookies(client)
+
+
+def without_cookies(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    """The same client, which from now on keeps none: what one request was given is not told with the next."""
     client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return client
 

@@ -59,6 +59,14 @@ async def test_an_origin_that_is_not_there_is_told_without_what_was_sent(kit: Ki
     assert "abc" not in raised.value.reason
 
 
+async def test_a_cookie_that_one_request_was_given_goes_with_no_other(kit: Kit) -> None:
+    kit.origin.headers = {"Set-Cookie": "who=ada; Path=/"}
+    for _ in range(2):
+        async with kit.carrier.carry("GET", f"{kit.url}/", {}) as carried:
+            assert carried.status == 200
+    assert [headers.get("cookie") for _, _, headers, _ in kit.origin.asked] == [None, None]
+
+
 async def test_what_the_body_raises_comes_out_as_it_is(kit: Kit) -> None:
     class Trouble(Exception):
         pass

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from keel.db import forbid_in_transaction
+from keel.fetching import without_cookies
 from rift.drivers.carrier.protocol import Carried, CarrierError
 
 TIMES = httpx2.Timeout(connect=15.0, read=600.0, write=120.0, pool=15.0)
@@ -31,9 +32,8 @@ class HttpCarrier:
         forbid_in_transaction("a request to an origin")
         host = _host(url)
         if self._client is None:
-            self._client = httpx2.AsyncClient(
-                follow_redirects=False, timeout=TIMES, limits=httpx2.Limits(max_connections=CONNECTIONS)
-            )
+            limits = httpx2.Limits(max_connections=CONNECTIONS)
+            self._client = without_cookies(httpx2.AsyncClient(follow_redirects=False, timeout=TIMES, limits=limits))
         try:
             request = self._client.build_request(method, url, headers={"Accept-Encoding": "identity", **headers},
                                                  content=body)  # fmt: skip
