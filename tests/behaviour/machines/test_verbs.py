@@ -98,7 +98,10 @@ async def test_a_pull_request_is_opened_read_and_commented_as_the_person(rift: P
 async def test_a_branch_without_a_pull_request_says_how_to_open_one(rift: Place, jail: Jail) -> None:
     await at_github(rift)
     _, said = await ask(jail, "pr-status", head="fix")
-    assert said.splitlines()[0] == "No pull request is open from fix. `pr-open --title '…'` opens one."
+    first, mend = said.splitlines()
+    assert first == "No pull request is open from fix. `pr-open --title '…'` opens one."
+    assert mend.startswith("rift_bash {")
+    assert f'"vm": "{jail.box.name}", "command": "pr-open --title ' in mend
 
 
 async def test_what_others_wrote_cannot_pass_for_ours(rift: Place, jail: Jail) -> None:
@@ -159,6 +162,8 @@ async def test_what_a_verb_is_asked_wrongly_is_told_and_goes_nowhere(
     await at_github(rift)
     _, said = await ask(jail, verb, **given)
     assert words in said
+    example = "verbs" if verb == "pr-merge" else f"{verb} --help"
+    assert f'"vm": "{jail.box.name}", "command": "{example}"' in said
     assert github_of(rift).asked == []
 
 

@@ -48,7 +48,7 @@ async def verb(deps: Deps, speaker: Speaker, name: str, given: Given) -> Found |
 async def _done(deps: Deps, who: Admitted, name: str, given: Given, told: dict[str, object]) -> Found | Refusal:
     do = _DO.get(name)
     if do is None:
-        return refusals.unknown(name)
+        return refusals.unknown(who.name, name)
     if who.repo.forge != "github":
         return refusals.none_here(who.repo.full, name)
     person = await logins.person_token(deps, who.owner)
@@ -61,7 +61,7 @@ async def _done(deps: Deps, who: Admitted, name: str, given: Given, told: dict[s
             what = f"#{told['number']}"
         return await do(deps, who, person, given, told)
     except Wrong as wrong:
-        return refusals.argument(name, str(wrong))
+        return refusals.argument(who.name, name, str(wrong))
     except GitHubBusy as error:
         return refusals.busy(person.login, max(1.0, (error.until - deps.clock.now()).total_seconds()))
     except GitHubDenied as error:
@@ -119,7 +119,7 @@ async def _status(deps: Deps, who: Admitted, as_: Person, given: Given, told: di
         told["head"] = head
         found = await deps.github.pulls_of(as_.token, full, head)
         if not found:
-            return refusals.no_pull(head)
+            return refusals.no_pull(who.name, head)
         pull = await deps.github.pull(as_.token, full, found[0].number)
     told["number"] = pull.number
     return Status(

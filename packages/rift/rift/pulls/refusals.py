@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keel.refusal import Ask, Call, Refusal, Retry, Stop, kind
+from keel.refusal import YOUR_HANDLE, Ask, Call, Refusal, Retry, Stop, kind
 from rift.verbs.refusals import ADMIN
 
 _NONE = kind(
@@ -25,14 +25,14 @@ def none_here(repository: str, verb: str) -> Refusal:
     return _NONE(Stop(), repository=repository, verb=verb)
 
 
-def unknown(verb: str) -> Refusal:
+def unknown(vm: str, verb: str) -> Refusal:
     """A name that is no verb's."""
-    return _UNKNOWN(Stop(), verb=verb[:40])
+    return _UNKNOWN(_bash(vm, "verbs"), verb=verb[:40])
 
 
-def argument(verb: str, problem: str) -> Refusal:
+def argument(vm: str, verb: str, problem: str) -> Refusal:
     """An argument is missing or none."""
-    return _ARGUMENT(Stop(), verb=verb, problem=problem)
+    return _ARGUMENT(_bash(vm, f"{verb} --help"), verb=verb, problem=problem)
 
 
 def denied(login: str, repository: str, reason: str) -> Refusal:
@@ -61,6 +61,11 @@ def busy(login: str, seconds: float) -> Refusal:
     return _BUSY(Retry(seconds), login=login)
 
 
-def no_pull(head: str) -> Refusal:
+def no_pull(vm: str, head: str) -> Refusal:
     """Asked without a number, from a branch that has none."""
-    return _NO_PULL(Stop(), head=head)
+    return _NO_PULL(_bash(vm, "pr-open --title '<what it does>'"), head=head)
+
+
+def _bash(vm: str, command: str) -> Call:
+    """What to type in the box."""
+    return Call("rift_bash", {"task": YOUR_HANDLE, "vm": vm, "command": command, "timeout": 60, "block_for": 45})
