@@ -10,6 +10,7 @@ from starlette.requests import Request
 from tests.behaviour.machines.harness import HEAD, URL, Place
 from tests.behaviour.machines.jails import NEW, NONE, PACK, Jail, command_list, recorded, told
 from tests.behaviour.machines.test_door import closed, left, put_out, uncovered
+from tests.behaviour.machines.test_lfs import DOOR, answers, batch
 from tests.behaviour.machines.test_verbs import RESULT, Origin, at_github
 
 from rift.drivers.forge.packets import BadRequest, Packets, packet, section
@@ -71,6 +72,26 @@ async def test_nor_does_one_to_github_or_one_that_removes_a_branch(
     assert told(said.content)[1] == ["unpack ok", "ng refs/heads/fix refused by Rift"]
     assert origin.asked == []
     assert await recorded(rift) == [("push", "begun"), ("push", code)]
+
+
+@pytest.mark.parametrize(("change", "code"), [*CHANGES, (disconnected, "no_github_login")])
+async def test_nor_does_an_lfs_file(rift: Place, jail: Jail, change: Any, code: str) -> None:
+    await at_github(rift)
+    origin = Origin(rift)
+    rift.deps.carrier.origins["https://store.example/"] = origin  # type: ignore[attr-defined]  # the fake's
+    answers(origin)
+    href = (await batch(jail)).json()["objects"][0]["actions"]["upload"]["href"].removeprefix(DOOR)
+    before = len(origin.asked)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"ab"
+        await change(rift, jail)
+        yield b"c"
+
+    said = await jail.ask("PUT", href, body(), {"Content-Length": "3"})  # type: ignore[arg-type]  # a body as it comes
+    assert said.status_code == 403
+    assert origin.asked[before:] == []
+    assert await recorded(rift) == [("lfs", "ok"), ("lfs", "begun"), ("lfs", code)]
 
 
 async def test_a_stranger_takes_no_place_at_the_door_and_nothing_of_theirs_is_read(

@@ -21,7 +21,7 @@ from rift.transfers import refusals
 from rift.transfers.decide import CHANGES, KIND, PATHS, Wrong, base_of, batch_of, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
-from rift.verbs.actions import Over
+from rift.verbs.actions import Over, Withdrawn
 from rift.verbs.decide import basic, plain
 from rift.verbs.model import Admitted, Answer, Speaker
 from rift.verbs.refusals import origin_failed
@@ -122,7 +122,7 @@ async def _api(deps: Deps, who: Admitted) -> Api | Refusal:
 async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[Answer | Refusal | Over]:
     """One file on its way, for the length of the block. Raises CarrierError where it broke off.
 
-    One that goes to the origin is on record before it does, and with what became of it.
+    One that goes to the origin is on record before it does, and with what became of it; it ends with the right to it.
     """
     began = deps.clock.monotonic()
     who = await verbs.admit(deps, speaker, "lfs")
@@ -140,7 +140,7 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
         headers.setdefault("Content-Type", sent.type or "application/octet-stream")
         if sent.length:
             headers["Content-Length"] = sent.length
-    body = sent.body if sent.method != "GET" else None
+    body = verbs.while_it_may(deps, speaker, who, sent.body) if sent.method != "GET" and sent.body else None
     told = {"repo": who.repo.full, "operation": "upload", "oid": found.oid, "bytes": found.size}
     if sent.method == "PUT":
         await verbs.begun(deps, who, "lfs", told)
@@ -155,6 +155,11 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
             kind = kind if KIND.fullmatch(kind) else "application/octet-stream"
             known = length.isascii() and length.isdecimal() and len(length) < 16
             yield Answer(status, kind, carried.parts, int(length) if known else None)
+    except Withdrawn as withdrawn:
+        outcome = withdrawn.refusal.code
+        if answered:
+            raise
+        yield withdrawn.refusal
     except CarrierError as error:
         outcome = "verb_origin_failed"
         if answered:

@@ -49,7 +49,7 @@ VIA = "box"
 """What the record of a request at the door says it came through."""
 COMMANDS_BYTES = 4 << 20
 LOOK_AGAIN = 5.0
-"""How long a push that comes slowly is believed, in seconds: then it is looked at again whether its box still may."""
+"""How long what comes slowly is believed, in seconds: then it is looked at again whether its box still may."""
 OPTIONS_MOST = 64
 Before = Callable[[], Awaitable[None]]
 SAID_BYTES = 8192
@@ -62,7 +62,7 @@ class Over:
 
 
 class Withdrawn(Exception):
-    """Who pushes may not any more, while the push still comes."""
+    """Who sends something may not any more, while it still comes."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.code)
@@ -203,7 +203,7 @@ async def _push(
             yield _refused(asked, read.push, reasons, refusal)
             return
         head = head_of(read.push, read.words, read.shallow, read.options)
-        body = _while_it_may(deps, speaker, who, joined(head, read.pack))
+        body = while_it_may(deps, speaker, who, joined(head, read.pack))
         async with _origin(deps, who, asked, body, partial(begun, deps, who, "push", told)) as answer:
             if isinstance(answer, Refusal):
                 outcome = answer.code
@@ -226,11 +226,12 @@ async def _push(
         await record(deps, who, "push", began, outcome, told)
 
 
-async def _while_it_may(
+async def while_it_may(
     deps: Deps, speaker: Speaker, who: Admitted, parts: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
-    """A push as it comes, while its box may push; its last part, without which an origin does nothing, only if it still
-    may then. Raises Withdrawn: a box that begins a push and waits does not outlast a task, a membership or a login.
+    """What goes to an origin as it comes, while its box may send it; its last part, without which an origin does
+    nothing, only if it still may then. Raises Withdrawn: a box that begins and waits does not outlast a task, a
+    membership or a login.
     """
     held, looked = b"", deps.clock.monotonic()
     async for part in parts:
