@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -36,6 +37,25 @@ async def tick_on(
     async with asyncio.TaskGroup() as group:
         for tick in ticks:
             group.create_task(_repeat(tick, value, count), name=tick.name)
+
+
+@asynccontextmanager
+async def beside(tick: Tick[Value], value: Value) -> AsyncIterator[None]:
+    """For the length of a block do this at its times, the first of them after `seconds`: as going on to hold something.
+
+    What it raises is logged, and ends neither it nor the block.
+    """
+
+    async def later() -> None:
+        await asyncio.sleep(tick.seconds)
+        await _repeat(tick, value, lambda name, outcome: None)
+
+    task = asyncio.create_task(later(), name=tick.name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _repeat(tick: Tick[Value], value: Value, count: Callable[[str, str], None]) -> None:

@@ -6,14 +6,13 @@ there. So a list that GitHub interrupts goes on where it was, and nobody sees ha
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from keel.db import Tx
 from keel.secrecy import masked
+from keel.ticking import Tick, beside
 from rift.audit import note
 from rift.coverage import store
 from rift.coverage.decide import action_of, decide_cover, decide_heard, decide_revoked, rests_until
@@ -81,7 +80,7 @@ async def cover(deps: Deps, installation: int) -> Covered | None:
     if one is None:
         return None
     try:
-        async with _kept(deps, one):
+        async with beside(_hold(one), deps):
             return await _cover(deps, one)
     except GitHubBusy as error:
         return await _rest(deps, one, f"{error.reason} It goes on at {rfc3339(error.until)}.", error)
@@ -224,19 +223,11 @@ async def _rest(deps: Deps, one: Listing, why: str, error: GitHubError) -> Cover
     return Covered(stands="waits", failure=failure)
 
 
-@asynccontextmanager
-async def _kept(deps: Deps, one: Listing) -> AsyncIterator[None]:
-    """Go on being the one who lists this account, however long GitHub takes."""
+def _hold(one: Listing) -> Tick[Deps]:
+    """Going on to be the one who lists this account, however long GitHub takes."""
 
-    async def keep() -> None:
-        while True:
-            await asyncio.sleep(LIST_FOR.total_seconds() / 3)
-            async with deps.db.tx() as tx:
-                await store.keep(tx, one.installation, one.epoch, deps.clock.now() + LIST_FOR)
+    async def keep(deps: Deps) -> None:
+        async with deps.db.tx() as tx:
+            await store.keep(tx, one.installation, one.epoch, deps.clock.now() + LIST_FOR)
 
-    keeper = asyncio.create_task(keep(), name=f"cover {one.installation}")
-    try:
-        yield
-    finally:
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+    return Tick("coverage.hold", LIST_FOR.total_seconds() / 3, keep)

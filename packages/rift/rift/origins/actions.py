@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ from keel import jobs
 from keel.db import Tx
 from keel.refusal import Refusal
 from keel.secrecy import masked
+from keel.ticking import Tick, beside
 from rift.audit import Act, SystemAct, audited, refuse
 from rift.deps import Deps
 from rift.drivers.forge.protocol import Access, ForgeError
@@ -163,7 +162,7 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
     failure, heads, mirror, patience = None, known, repos.mirror_path(deps, id), None
     default = repo.default_branch
     try:
-        async with _kept(deps, id, epoch):
+        async with beside(_hold(id, epoch), deps):
             access = await access_of(deps, repo)
             seen = None if thorough else storable(await deps.forge.heads(repo.url, access))
             if seen != known or (known and not await deps.forge.has(mirror)):
@@ -232,22 +231,14 @@ async def sync_in_turn(deps: Deps, id: str, seconds: float, *, thorough: bool = 
             await looked.wait(1.0)
 
 
-@asynccontextmanager
-async def _kept(deps: Deps, id: str, epoch: int) -> AsyncIterator[None]:
-    """Go on being the one who reads this origin, however long git takes."""
+def _hold(id: str, epoch: int) -> Tick[Deps]:
+    """Going on to be the one who reads this origin, however long git takes."""
 
-    async def keep() -> None:
-        while True:
-            await asyncio.sleep(LOOK_FOR.total_seconds() / 3)
-            async with deps.db.tx() as tx:
-                await store.keep_sync(tx, id, epoch, deps.clock.now() + LOOK_FOR)
+    async def keep(deps: Deps) -> None:
+        async with deps.db.tx() as tx:
+            await store.keep_sync(tx, id, epoch, deps.clock.now() + LOOK_FOR)
 
-    keeper = asyncio.create_task(keep(), name=f"sync {id}")
-    try:
-        yield
-    finally:
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+    return Tick("origins.hold", LOOK_FOR.total_seconds() / 3, keep)
 
 
 async def _look_ahead(deps: Deps, caller: Caller, repo: str, ref: str) -> None:
