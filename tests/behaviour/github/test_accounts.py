@@ -231,6 +231,17 @@ async def test_an_account_is_enabled_by_its_name_whatever_its_case_and_disabled_
     assert off.state == "disabled"
 
 
+async def test_however_often_an_account_is_turned_on_and_off_one_list_of_it_waits(hub: Hub) -> None:
+    state = await hub.state(hub.ada, "acme")
+    there = hub.github.install("acme-inc", "Organization", "ada-l")
+    assert isinstance(await hub.back(hub.ada, state, "ada-l", there.id), Connected)
+    for _ in range(3):
+        on = await hub.enable(hub.ada, "acme", "acme-inc")
+        assert isinstance(on, Connected)
+        await actions.disable(hub.deps, act(hub.ada), on.account.org, there.id)
+    assert [name for name, _ in await hub.jobs()].count("coverage.cover") == 1
+
+
 async def test_what_is_not_installed_suspended_or_removed_is_not_enabled(hub: Hub) -> None:
     unknown = await hub.enable(hub.ada, "acme", "acme-inc")
     assert isinstance(unknown, Refusal)

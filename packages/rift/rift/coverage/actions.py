@@ -39,7 +39,7 @@ async def poll(deps: Deps) -> None:
     """Ask for a list of each account whose turn it is (Rift:Github:CoverEvery)."""
     async with deps.db.tx() as tx:
         for installation in await store.due(tx, deps.clock.now()):
-            await origins.cover(tx, installation)
+            await github.cover(tx, installation)
 
 
 async def forget(deps: Deps) -> None:
@@ -62,7 +62,7 @@ async def heard(deps: Deps, delivery: str, event: str, body: Mapping[str, Any]) 
         if look is None or not await store.is_known(tx, look.installation):
             return True
         if look.repository is None:
-            await origins.cover(tx, look.installation)
+            await github.cover(tx, look.installation)
             return True
         for repo in await store.watched(tx, look.installation, look.repository):
             await origins.want(tx, repo)

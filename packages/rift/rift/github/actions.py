@@ -6,7 +6,6 @@ reaches an installation is not enough, as whoever may read one repository of it 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlencode
@@ -42,8 +41,8 @@ from rift.registration import refusals as registration_refusals
 from rift.registration.actions import app_of
 
 __all__ = [
-    "account", "accounts_of", "app_of", "came_back", "connect", "connect_found", "disable", "enable", "everything",
-    "found", "installation_token", "note_login", "note_removed", "note_suspended", "person_token",
+    "account", "accounts_of", "app_of", "came_back", "connect", "connect_found", "cover", "disable", "enable",
+    "everything", "found", "installation_token", "note_login", "note_removed", "note_suspended", "person_token",
 ]  # fmt: skip
 
 CONNECT_FOR = timedelta(hours=1)
@@ -66,12 +65,7 @@ async def installation_token(deps: Deps, installation: int, *, fresh: bool = Fal
 
 async def accounts_of(tx: Tx, org: str) -> list[GitHubAccount]:
     """The accounts of an organization (by id), removed ones last."""
-    return await store.of_orgs(tx, [org])
-
-
-async def accounts_of_all(tx: Tx, orgs: Collection[str]) -> list[GitHubAccount]:
-    """The same of several."""
-    return await store.of_orgs(tx, orgs)
+    return await store.of_org(tx, org)
 
 
 async def account(tx: Tx, installation: int) -> GitHubAccount | None:
@@ -98,6 +92,12 @@ async def note_removed(tx: Tx, deps: Deps, installation: int) -> bool:
 async def note_login(tx: Tx, account_id: int, login: str) -> bool:
     """Note the name that an account has now; whether that is news."""
     return bool(await store.put_login(tx, account_id, login))
+
+
+async def cover(tx: Tx, installation: int) -> None:
+    """Ask for the list of what the App covers in an account, once this transaction commits."""
+    about = f"cover:{installation}"
+    await defer(tx, "coverage.cover", once=about, lock=about, installation=installation)
 
 
 # Connecting -----------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ async def _bind(
             return row.said(refusals.taken(installation.account.login))
         if as_whom is not None and await logins.of_user(tx, user) is None:
             await logins.keep(tx, deps, user, *as_whom)
-        await _cover(tx, installation.id)
+        await cover(tx, installation.id)
         new = before is None or before.removed_at is not None
         return row.said(Connected(place.name, bound, new))
 
@@ -299,11 +299,11 @@ async def enable(deps: Deps, act: Act, org: str, account: str) -> Connected | Re
         if isinstance(place, Refusal):
             return row.said(place)
         row.org = place.org
-        one = decide_enable(place, await store.of_orgs(tx, [place.org]), account)
+        one = decide_enable(place, await store.of_org(tx, place.org), account)
         if isinstance(one, Refusal):
             return row.said(one)
         await store.put_enabled(tx, one.installation, True)
-        await _cover(tx, one.installation)
+        await cover(tx, one.installation)
         return row.said(Connected(place.name, replace(one, enabled=True), new=not one.enabled))
 
 
@@ -319,10 +319,10 @@ async def disable(deps: Deps, act: Act, org: str, installation: int) -> GitHubAc
         row.org = place.org
         one = await store.find(tx, installation)
         if one is None or one.org != place.org:
-            known = [each.login for each in await store.of_orgs(tx, [place.org]) if each.removed_at is None]
+            known = [each.login for each in await store.of_org(tx, place.org) if each.removed_at is None]
             return row.said(refusals.unknown(str(installation), place.name, known))
         await store.put_enabled(tx, installation, False)
-        await _cover(tx, installation)
+        await cover(tx, installation)
         return row.said(replace(one, enabled=False))
 
 
@@ -332,8 +332,3 @@ async def _to_change(tx: Tx, caller: Caller, org: str, tool: str, account: str |
         return place
     told = {"org": place.name} if account is None else {"org": place.name, "account": account}
     return people.admin_only(place, Call(tool, told).text) or place
-
-
-async def _cover(tx: Tx, installation: int) -> None:
-    """Have its repositories listed, as they may be more or fewer now."""
-    await defer(tx, "coverage.cover", installation=installation)

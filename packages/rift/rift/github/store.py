@@ -21,12 +21,12 @@ async def find(tx: Tx, installation: int) -> GitHubAccount | None:
     return await tx.one(GitHubAccount, _ACCOUNTS + "WHERE installation = %(id)s", {"id": installation})
 
 
-async def of_orgs(tx: Tx, orgs: Collection[str]) -> list[GitHubAccount]:
-    """Those of some organizations, by login; what is there before what was removed."""
+async def of_org(tx: Tx, org: str) -> list[GitHubAccount]:
+    """Those of an organization, by login; what is there before what was removed."""
     return await tx.all(
         GitHubAccount,
-        _ACCOUNTS + "WHERE org = ANY(%(orgs)s) ORDER BY removed_at IS NOT NULL, lower(login), installation",
-        {"orgs": list(orgs)},
+        _ACCOUNTS + "WHERE org = %(org)s ORDER BY removed_at IS NOT NULL, lower(login), installation",
+        {"org": org},
     )
 
 

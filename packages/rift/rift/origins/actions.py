@@ -126,7 +126,7 @@ async def rename(deps: Deps, full: str, new: str) -> Repo | Refusal:
             return row.said(refusals.exists(there, "Its organization", masked(there.url)))
         await repos.put_name(tx, one.id, *name)
         for installation in await repos.installations(tx, one.org):
-            await cover(tx, installation)  # one of GitHub's may have waited for the old name
+            await github.cover(tx, installation)  # one of GitHub's may have waited for the old name
         return row.said(await repos.repo_by_id(tx, one.id) or one)
 
 
@@ -192,7 +192,7 @@ async def _apply(
         if not await store.end_sync(tx, repo.id, epoch, deps.clock.now(), failure, after):
             return Synced(repo, (), None, skipped=True)
         if failure and repo.account is not None and not before and patience is None:
-            await cover(tx, repo.account)  # it may be renamed, taken off the list, or gone
+            await github.cover(tx, repo.account)  # it may be renamed, taken off the list, or gone
         if failure is None and repo.forge == "local":
             await repos.put_default(tx, repo.id, repo.default_branch)
         moved = () if failure else changes(await repos.heads_of(tx, repo.id), heads)
@@ -202,12 +202,6 @@ async def _apply(
             await tx.notify(repos.topic(repo.org))
         await tx.notify(f"repo:{repo.id}")
         return Synced(await repos.repo_by_id(tx, repo.id) or repo, moved, failure)
-
-
-async def cover(tx: Tx, installation: int) -> None:
-    """Ask for the list of what the App covers in an account, once this transaction commits."""
-    about = f"cover:{installation}"
-    await jobs.defer(tx, "coverage.cover", once=about, lock=about, installation=installation)
 
 
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:
