@@ -242,6 +242,33 @@ async def test_a_list_that_shifts_between_two_pages_takes_nothing_off_and_is_mad
     assert await acme.cover() == Covered(uncovered=1)
 
 
+async def test_a_list_in_which_two_have_one_name_counts_for_nothing_and_is_made_again_soon(
+    acme: Covering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    github, clock = acme.hub.github, acme.hub.clock
+    made = [github.cover(acme.there.id, f"service-{number}") for number in range(150)]
+    await acme.cover()
+    before, listing = await acme.rows(), github.repositories
+
+    async def shifting(token: str, page: int) -> RepositoryPage:
+        found = await listing(token, page)
+        if page == 1:  # the last of the second page takes the name of the first one of this page, which has another now
+            acme.becomes(made[0], name="service-old")
+            acme.becomes(made[149], name="service-0")
+        return found
+
+    monkeypatch.setattr(github, "repositories", shifting)
+    assert await acme.cover() == Covered(stands="waits", failure=None)
+    assert await acme.rows() == before
+    monkeypatch.undo()
+    account = await acme.account()
+    assert account["cover_next"] <= clock.now() + actions.AGAIN
+    assert (account["cover_page"], account["cover_until"]) == (1, None)
+    assert await acme.cover() == Covered(changed=2)
+    rows = await acme.rows()
+    assert (rows[made[0].id]["full"], rows[made[149].id]["full"]) == ("acme-inc/service-old", "acme-inc/service-0")
+
+
 async def test_one_lists_an_account_at_a_time_and_who_asked_meanwhile_is_served_after(
     acme: Covering, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from keel.secrecy import masked
 from keel.ticking import Tick, beside
 from rift.audit import note
 from rift.coverage import store
-from rift.coverage.decide import action_of, decide_cover, decide_heard, decide_revoked, rests_until
+from rift.coverage.decide import action_of, decide_cover, decide_heard, decide_revoked, decide_settled, rests_until
 from rift.coverage.model import Covered, Listed, Listing
 from rift.deps import Deps
 from rift.drivers.github.protocol import GitHubBusy, GitHubDenied, GitHubError, GitHubMissing, RepositoryPage
@@ -175,14 +175,18 @@ def _listed(page: RepositoryPage) -> list[Listed]:
 
 async def _apply(deps: Deps, one: Listing, whole: bool) -> Covered:
     """Let the repositories be what the list says. One that moved between two pages is missing in a list that is not
-    whole: nothing is taken off by such a one, and the account is listed again soon.
+    whole: nothing is taken off by such a one, and the account is listed again soon. One in which two have a name
+    counts for nothing.
     """
     now, settings = deps.clock.now(), deps.settings.github
     async with deps.db.tx() as tx:
         if not await store.is_mine(tx, one):
             return Covered(stands="waits")
         await store.hold(tx, one.org)
-        listed = await store.listed(tx, one.installation)
+        listed, soon = await store.listed(tx, one.installation), now + min(AGAIN, settings.cover_every)
+        if not decide_settled(listed):
+            await store.finish(tx, one, now, soon, None, listed=False)
+            return Covered(stands="waits")
         known = await store.known(tx, one.installation, one.org, [each.github_id for each in listed])
         taken = {full: masked(url) for full, url in (await store.taken(tx, one.org, [row.id for row in known])).items()}
         plan = decide_cover(one.org, one.installation, listed, known, taken, whole)
@@ -192,7 +196,7 @@ async def _apply(deps: Deps, one: Listing, whole: bool) -> Covered:
         new = [("repo_" + deps.ids.short(12), each, _url(settings.url, each)) for each in plan.insert]
         await store.insert(tx, one.installation, one.org, new, now)
         await store.settle(tx, one.installation, settings.url)
-        next = now + (settings.cover_every if whole else min(AGAIN, settings.cover_every))
+        next = now + settings.cover_every if whole else soon
         await store.finish(tx, one, now, next, plan.untaken)
         await _follow(tx, one)
         for row, _ in plan.update:

@@ -50,6 +50,11 @@ def decide_cover(
     return Plan(tuple(insert), tuple(update), tuple(uncover), tuple(untaken))
 
 
+def decide_settled(listed: Sequence[Listed]) -> bool:
+    """Whether a list can be of one moment: a name that changed hands between two of its pages stands there twice."""
+    return len({one.full.lower() for one in listed}) == len(listed)
+
+
 def _untakable(one: Listed, taken: Mapping[str, str]) -> str | None:
     if name_of(one.full) is None:
         return "no repository has such a name here; another name at GitHub lets it in"

@@ -11,7 +11,6 @@ class Listing:
 
     installation: int
     org: str
-    account_id: int
     epoch: int
     page: int
     """The page that comes next."""
@@ -59,11 +58,6 @@ class Plan:
     uncover: tuple[Known, ...]
     untaken: tuple[str, ...]
     """What cannot be had here, each with the reason."""
-
-    @property
-    def changes(self) -> bool:
-        """Whether anything is to be done."""
-        return bool(self.insert or self.update or self.uncover)
 
 
 @dataclass(frozen=True, slots=True)

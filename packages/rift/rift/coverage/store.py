@@ -42,7 +42,7 @@ async def begin(tx: Tx, installation: int, now: datetime, until: datetime) -> Li
             cover_asked = false
         WHERE installation = %(id)s AND removed_at IS NULL AND (cover_until IS NULL OR cover_until < %(now)s)
           AND (cover_after IS NULL OR cover_after <= %(now)s)
-        RETURNING installation, org, account_id, cover_epoch AS epoch, cover_page AS page, cover_failures AS failures
+        RETURNING installation, org, cover_epoch AS epoch, cover_page AS page, cover_failures AS failures
         """,
         {"id": installation, "now": now, "until": until},
     )
@@ -218,20 +218,23 @@ def _row(one: Listed) -> dict[str, object]:
 
 
 async def finish(
-    tx: Tx, one: Listing, now: datetime, next: datetime, untaken: Sequence[str], *, listed: bool = True
+    tx: Tx, one: Listing, now: datetime, next: datetime, untaken: Sequence[str] | None, *, listed: bool = True
 ) -> None:
-    """Stop being the one: it was listed to the end, or (`listed` is false) there is nothing to list."""
+    """Stop being the one: it was listed to the end, or (`listed` is false) there is no list that counts.
+
+    `untaken` is what cannot be had here; None: as it was.
+    """
     await tx.run(
         """
         UPDATE github_accounts SET cover_until = NULL, cover_page = 1, cover_after = NULL, cover_failures = 0,
             cover_next = CASE WHEN cover_asked THEN %(now)s ELSE %(next)s END,
-            failure = NULL, untaken = %(untaken)s,
+            failure = NULL, untaken = coalesce(%(untaken)s::text[], untaken),
             covered_at = CASE WHEN %(listed)s THEN %(now)s ELSE covered_at END
         WHERE installation = %(id)s AND cover_epoch = %(epoch)s
         """,
         {
-            "id": one.installation, "epoch": one.epoch, "now": now, "next": next, "untaken": list(untaken),
-            "listed": listed,
+            "id": one.installation, "epoch": one.epoch, "now": now, "next": next,
+            "untaken": None if untaken is None else list(untaken), "listed": listed,
         },
     )  # fmt: skip
     await tx.run("DELETE FROM github_listed WHERE installation = %(id)s", {"id": one.installation})
