@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 
-HEAD_LIMIT = 32768
+from rift_agent.served import Refusal
+
 PORT = 3127
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HOSTS = (f"127.0.0.1:{PORT}", f"localhost:{PORT}")
@@ -28,15 +29,6 @@ _KEPT = {  # the headers that go on, each with what it may say
 }
 
 
-class Refused(Exception):
-    """The door's own answer: a status line and a sentence."""
-
-    def __init__(self, status: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-
-
 class Asked:
     """What the jail asks: `method`, `path` and `lines` of the headers that go on. Of its body `length` bytes follow; -1
     where it comes in chunks. `expects`: it waits to be told to send it.
@@ -51,7 +43,7 @@ class Asked:
 
 
 def parse(raw: bytes) -> Asked:
-    """The request whose head these bytes are, up to and without the blank line. Raises Refused."""
+    """The request whose head these bytes are, up to and without the blank line. Raises Refusal."""
     start, *lines = raw.decode("latin-1").split("\r\n")
     parts = start.split(" ")
     if len(parts) != 3 or parts[2] not in ("HTTP/1.1", "HTTP/1.0"):
@@ -65,9 +57,9 @@ def parse(raw: bytes) -> Asked:
         named[name] = value
     if named.get("host") not in _HOSTS or "origin" in named or "sec-fetch-site" in named:
         # A page in a browser of the box may send requests to the box's own loopback; it speaks for nobody.
-        raise Refused("403 Forbidden", "Rift's door is for git and the verbs of this box, not for pages.")
+        raise Refusal("403 Forbidden", "Rift's door is for git and the verbs of this box, not for pages.")
     if ".." in path or not any(method in methods and way.fullmatch(path) for methods, way in _WAYS):
-        raise Refused("404 Not Found", "Rift's door knows no such request. `verbs` lists what can be asked for.")
+        raise Refusal("404 Not Found", "Rift's door knows no such request. `verbs` lists what can be asked for.")
     kept = []
     for name, what in _KEPT.items():
         if name in named:
@@ -78,7 +70,7 @@ def parse(raw: bytes) -> Asked:
     if method == "GET" and length:
         raise _bad("a GET has no body")
     if "expect" in named and named["expect"].lower() != "100-continue":
-        raise Refused("417 Expectation Failed", "Rift's door knows no such expectation.")
+        raise Refusal("417 Expectation Failed", "Rift's door knows no such expectation.")
     return Asked(method, path, kept, length, "expect" in named and parts[2] == "HTTP/1.1")
 
 
@@ -103,8 +95,8 @@ def _length(named: dict[str, str]) -> int:
     return int(value)
 
 
-def _bad(why: str) -> Refused:
-    return Refused("400 Bad Request", f"Rift's door does not take this request: {why}.")
+def _bad(why: str) -> Refusal:
+    return Refusal("400 Bad Request", f"Rift's door does not take this request: {why}.")
 
 
 class Chunks:

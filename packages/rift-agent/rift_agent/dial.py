@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from rift_agent.addresses import barred, is_own, own, reachable
-from rift_agent.requests import HEAD_LIMIT, Refusal
+from rift_agent.served import HEAD_LIMIT, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

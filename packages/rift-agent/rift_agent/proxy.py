@@ -6,16 +6,15 @@ One request a connection. One thread a connection, most of them waiting; loaded 
 
 from __future__ import annotations
 
-import _thread
 import collections
 import socket
-import time
 
 from rift_agent.addresses import listed
 from rift_agent.dial import dial_public, dial_through
 from rift_agent.log import say
 from rift_agent.pump import IDLE, pump
-from rift_agent.requests import HEAD_LIMIT, PORTS, Refusal, Request, parse
+from rift_agent.requests import PORTS, Request, parse
+from rift_agent.served import Places, Refusal, answer, read_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,41 +28,34 @@ if TYPE_CHECKING:
 ANYWHERE = "*"  # in an allow list: every host of the public internet
 MOST = 128  # connections at once; one more is told so
 TURNED_AWAY = 16  # of those at once; one more is closed unserved
-HEAD_PATIENCE = 15.0  # seconds for a request's head
 ITSELF = (b"GET / HTTP/1", b"GET http://127.0.0.1:3128/ HTTP/1", b"GET http://localhost:3128/ HTTP/1")
-_CHUNK = 65536
+places = Places(MOST, TURNED_AWAY)
 _lately: collections.deque[str] = collections.deque(maxlen=16)
-_places = _thread.allocate_lock()
-_taken = 0
 
 
 def accept(listener: int, config: Config, note: Note) -> None:
     """Accepts one connection on the jail's loopback and serves it in a thread. `note(host, port, why)` hears each
     refusal.
     """
-    with socket.socket(fileno=listener) as sock:
-        try:
-            client, _ = sock.accept()
-        except BlockingIOError:
-            return
-        finally:
-            sock.detach()
-    place = _place(1)
-    if place > MOST + TURNED_AWAY:
-        _place(-1)
-        client.close()
+
+    def dial_directly(host: str, port: int) -> socket.socket:
+        return dial_public(host, port, config.reach)
+
+    def serve_one(client: socket.socket, full: bool) -> None:
+        dial = dial_through(config.upstream_proxy, config.reach) if config.upstream_proxy else dial_directly
+        serve(client, config, dial, note, full=full)
+
+    if not places.accept(listener, serve_one):
         note("", 0, "busy")
-        return
-    _thread.start_new_thread(_serve_and_leave, (client, config, note, place > MOST))
 
 
 def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full: bool = False) -> None:
     """Serves the one request of a connection; `dial(host, port)` makes the way out or raises Refusal."""
     host, port = "", 0
     try:
-        raw, early = _read_head(client)
+        raw, early = read_head(client, IDLE)
         if raw.startswith(ITSELF):
-            _send(client, "200 OK", _about(config))
+            answer(client, "200 OK", _about(config))
             return
         request = parse(raw)
         host, port = request.host, request.port
@@ -81,7 +73,7 @@ def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full
             note(host, port, refusal.why)
         if refusal.sentence not in _lately:
             _lately.append(refusal.sentence)
-        _answer(client, refusal)
+        _refuse(client, refusal)
         return
     with server:
         server.settimeout(IDLE)
@@ -97,50 +89,6 @@ def serve(client: socket.socket, config: Config, dial: Dial, note: Note, *, full
 def lately() -> list[str]:
     """What was refused, or could not be reached: the last sentences, the newest last."""
     return list(_lately)
-
-
-def _serve_and_leave(client: socket.socket, config: Config, note: Note, full: bool) -> None:
-    def dial_directly(host: str, port: int) -> socket.socket:
-        return dial_public(host, port, config.reach)
-
-    dial = dial_through(config.upstream_proxy, config.reach) if config.upstream_proxy else dial_directly
-    try:
-        with client:
-            serve(client, config, dial, note, full=full)
-    except OSError:
-        pass  # one side went away in the middle
-    finally:
-        _place(-1)
-
-
-def _place(change: int) -> int:
-    """Takes a place or leaves it; how many are taken then."""
-    global _taken
-    with _places:
-        _taken += change
-        return _taken
-
-
-def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
-    """A request's head, without the blank line after it, and what of its body came with it."""
-    raw, end = b"", time.monotonic() + HEAD_PATIENCE
-    while b"\r\n\r\n" not in raw:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise Refusal("408 Request Timeout", "The request's head came too slowly.", "too_slow")
-        if len(raw) > HEAD_LIMIT:
-            raise Refusal("431 Request Header Fields Too Large", "The request's head is too long.", "malformed")
-        client.settimeout(left)
-        try:
-            part = client.recv(_CHUNK)
-        except socket.timeout:
-            continue
-        if not part:
-            raise OSError("the client went away")
-        raw += part
-    client.settimeout(IDLE)
-    head, _, early = raw.partition(b"\r\n\r\n")
-    return head, early
 
 
 def _check(request: Request, config: Config) -> None:
@@ -163,11 +111,11 @@ def _check(request: Request, config: Config) -> None:
         )
 
 
-def _answer(client: socket.socket, refusal: Refusal) -> None:
+def _refuse(client: socket.socket, refusal: Refusal) -> None:
     """The refusal in full in three places, since each client shows another: status line, header, body."""
     sentence = "".join(letter if letter.isprintable() else "?" for letter in refusal.sentence)
     code = refusal.status.partition(" ")[0]
-    _send(client, f"{code} {sentence}", f"{sentence}\n", f"X-Rift-Refusal: {sentence}\r\n")
+    answer(client, f"{code} {sentence}", f"{sentence}\n", f"X-Rift-Refusal: {sentence}\r\n")
 
 
 def _about(config: Config) -> str:
@@ -177,17 +125,3 @@ def _about(config: Config) -> str:
         f"The proxy of a box of {config.named}: to listed hosts, on ports 80 and 443.\nIt refused lately, or could not "
         f"reach, the newest last:\n{said}"
     )
-
-
-def _send(client: socket.socket, status: str, text: str, more: str = "") -> None:
-    body = text.encode("utf-8", "replace")
-    head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-        f"{more}Connection: close\r\n\r\n"
-    )
-    client.sendall(head.encode("latin-1", "replace") + body)
-    client.shutdown(socket.SHUT_WR)
-    client.settimeout(1)
-    for _ in range(64):  # closed with something unread, the client might lose the answer
-        if not client.recv(_CHUNK):
-            break

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-HEAD_LIMIT = 32768
+from rift_agent.served import Refusal
+
 PORTS = (80, 443)
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._:")
 _HOP = {"connection", "proxy-connection", "proxy-authorization", "proxy-authenticate", "keep-alive", "te", "trailer",
         "upgrade", "host"}  # fmt: skip
-
-
-class Refusal(Exception):
-    """The proxy's answer instead of a connection: a status and a sentence.
-
-    `why` is its word in the record: `not_listed`, `private_address`, `bad_port`, `malformed`, `too_slow`, `busy`; ""
-    for what is no decision of ours, as a host that does not answer.
-    """
-
-    def __init__(self, status: str, sentence: str, why: str = "") -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-        self.why = why
 
 
 class Request:

@@ -32,7 +32,7 @@ from rift.logins import actions as logins
 from rift.settings import GitHubSettings
 from rift.tasks import actions as tasks
 from rift.wire.agent.door import routes
-from rift_agent import door
+from rift_agent import door, served
 from rift_agent.config import Config
 
 MIB = 1 << 20
@@ -131,13 +131,17 @@ async def way(database: FreshDatabase, tmp_path: Path, desk: Desk, listener: soc
 
 def relay(listener: socket.socket, config: Config, stop: threading.Event) -> None:
     """The agent's part."""
+
+    def serve(client: socket.socket, full: bool) -> None:
+        door.serve(client, config, full=full)
+
     listener.settimeout(0.1)
     while not stop.is_set():
         try:
             client, _ = listener.accept()
         except TimeoutError:
             continue
-        threading.Thread(target=door._serve_and_leave, args=(client, config, False), daemon=True).start()
+        threading.Thread(target=served.serve_whole, args=(client, serve), daemon=True).start()
 
 
 async def test_a_push_arrives_as_the_person_and_a_guarded_branch_stays(way: Way) -> None:

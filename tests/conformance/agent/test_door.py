@@ -17,7 +17,7 @@ import pytest
 from tests.conformance.agent.boxes import Box
 from tests.conformance.agent.plane import TOKEN, tail
 
-from rift_agent import door
+from rift_agent import door, served
 from rift_agent.config import Config
 
 MIB = 1 << 20
@@ -162,6 +162,9 @@ class Relayed:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._stop = False
 
+    def _serve(self, client: socket.socket, full: bool) -> None:
+        door.serve(client, self._config, full=full)
+
     def __enter__(self) -> Callable[[str], str]:
         port = self._listener.getsockname()[1]
         self._listener.settimeout(0.2)
@@ -174,7 +177,7 @@ class Relayed:
                     continue
                 except OSError:
                     return
-                threading.Thread(target=door._serve_and_leave, args=(client, self._config, False), daemon=True).start()
+                threading.Thread(target=served.serve_whole, args=(client, self._serve), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rift_agent.asked import Chunks, Refused, parse
+from rift_agent.asked import Chunks, parse
+from rift_agent.served import Refusal
 
 GIT = "/git/acme/app.git"
 
@@ -60,7 +61,7 @@ def test_what_git_and_the_verbs_ask_is_taken(start: str) -> None:
     ],
 )
 def test_no_other_path_or_method_goes_on(start: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         parse(head(start))
     assert refused.value.status == "404 Not Found"
 
@@ -88,7 +89,7 @@ def test_no_other_path_or_method_goes_on(start: str) -> None:
     ],
 )
 def test_a_head_that_can_be_read_in_two_ways_is_refused(headers: list[str]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         parse(head(f"POST {GIT}/git-receive-pack HTTP/1.1", *headers))
     assert refused.value.status == "400 Bad Request"
 
@@ -126,7 +127,7 @@ def test_nothing_goes_on_but_the_few_headers_that_are_known() -> None:
     ],
 )
 def test_a_page_in_a_browser_of_the_box_speaks_for_nobody(host: str, more: list[str]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refusal) as refused:
         parse(head("POST /verbs/pr-open HTTP/1.1", *more, host=host))
     assert refused.value.status == "403 Forbidden"
 

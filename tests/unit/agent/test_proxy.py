@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.conformance.agent.boxes import eventually
 
-from rift_agent import dial, proxy
+from rift_agent import dial, proxy, served
 from rift_agent.addresses import barred, listed
 from rift_agent.config import Config
-from rift_agent.requests import Refusal
+from rift_agent.served import Refusal
 
 V4 = st.ip_addresses(v=4).map(str)
 V6 = st.ip_addresses(v=6).map(str)
@@ -220,8 +220,8 @@ def test_a_connection_too_many_is_told_why() -> None:
 
 
 def test_a_head_that_comes_byte_by_byte_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "HEAD_PATIENCE", 0.2)
-    monkeypatch.setattr(proxy, "HEAD_LIMIT", 1 << 30)
+    monkeypatch.setattr(served, "HEAD_PATIENCE", 0.2)
+    monkeypatch.setattr(served, "HEAD_LIMIT", 1 << 30)
     noted: Noted = []
     client, ours = socket.socketpair()
 
@@ -305,8 +305,8 @@ def test_beyond_its_places_a_connection_is_told_so_and_beyond_those_closed() -> 
 
         def connect() -> socket.socket:
             client = socket.create_connection(listener.getsockname(), 20)
-            taken = proxy._taken
-            while proxy._taken == taken and not noted:
+            taken = proxy.places.taken
+            while proxy.places.taken == taken and not noted:
                 proxy.accept(listener.fileno(), config(), lambda *one: noted.append(one))
             return client
 
@@ -321,4 +321,4 @@ def test_beyond_its_places_a_connection_is_told_so_and_beyond_those_closed() -> 
         assert noted == [("", 0, "busy")]
         for client in (told, *held):
             client.close()
-    eventually(lambda: proxy._taken == 0)
+    eventually(lambda: proxy.places.taken == 0)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rift_agent.requests import Refusal, parse
+from rift_agent.requests import parse
+from rift_agent.served import Refusal
 
 BAD = [
     "GET / HTTP/1.1",
