@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from urllib.parse import unquote
@@ -116,6 +118,7 @@ async def _backend(
     process = await asyncio.create_subprocess_exec(
         "git", "http-backend", env=environment,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
     feeding = asyncio.create_task(_feed(process, request))
@@ -137,20 +140,29 @@ async def _backend(
                 await asyncio.to_thread(received, world, events, repo, user, push)
         finally:
             feeding.cancel()
-            with suppress(ProcessLookupError):
-                process.kill()
+            _end(process)
             await process.wait()
 
     return Streaming(body(), status, headers)
 
 
 async def _feed(process: asyncio.subprocess.Process, request: Request) -> None:
+    """Give git the request's body; a client that hangs up then waits for nothing any more, so git ends."""
     assert process.stdin is not None
     with suppress(ConnectionError, ClientDisconnect):
         async for part in request.stream():
             process.stdin.write(part)
             await process.stdin.drain()
     process.stdin.close()
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    _end(process)
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    """End git with what it has started, which counts and packs for long after nobody listens."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def received(world: World, events: Events, repo: Repo, user: Owner | None, push: str) -> None:
