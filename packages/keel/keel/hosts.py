@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as texts. Raises OSError."""
 
@@ -50,6 +51,12 @@ def is_public(address: Address) -> bool:
         if address not in PUBLIC:
             return False
     return not any(address.version == network.version and address in network for network in SPECIAL)
+
+
+def may_reach(address: str, reach: Sequence[Network]) -> bool:
+    """Whether an address is one of the open internet or of these networks. Raises ValueError for what is none."""
+    one = ipaddress.ip_address(address)
+    return is_public(one) or any(one.version == network.version and one in network for network in reach)
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:

@@ -105,7 +105,7 @@ async def connect(
             boxes=ObservedBoxes(boxes or local_boxes(settings, data), clock),
             forge=forge or local_forge(settings, data),
             builder=builder or local_builder(settings, data),
-            carrier=HttpCarrier(),
+            carrier=HttpCarrier(settings.boxes.reach_networks),
             documents=documents or HttpDocuments(settings.tokens.reach_networks),
             vault=Vault(vault_keys(settings, data), ids),
             github=github or there,

@@ -208,6 +208,22 @@ async def test_a_plain_origins_credentials_open_its_lfs_and_nothing_else(rift: P
     assert github_of(rift).asked == []
 
 
+async def test_a_plain_origin_leads_no_file_into_a_private_network_but_to_its_own_host(rift: Place, jail: Jail) -> None:
+    origin = Origin(rift)
+    assert isinstance(rift.deps.carrier, FakeCarrier)
+    rift.deps.carrier.origins |= {"https://git.example": origin, "https://store.example/": origin}
+    rift.deps.carrier.private |= {"https://git.example", "https://store.example/"}
+    await rift.rows("UPDATE repos SET url = 'https://git.example/acme/app' RETURNING id")
+    for store, status in ((STORE, 403), ("https://git.example:9000/store/1", 200)):
+        answers(origin, store)
+        href = (await batch(jail)).json()["objects"][0]["actions"]["upload"]["href"].removeprefix(DOOR)
+        origin.asked.clear()
+        said = await jail.ask("PUT", href, b"abc")
+        assert said.status_code == status
+        assert len(origin.asked) == (status == 200)
+        assert ("not of the public internet" in said.text) is (status == 403)
+
+
 FINE = {"oid": OID, "size": 3, "actions": {"upload": {"href": STORE}}}
 
 

@@ -36,6 +36,9 @@ class Kit(Protocol):
     def hush(self) -> None:
         """Have the origin take requests and never answer."""
 
+    def be_private(self) -> None:
+        """Have the origin be one of no public address."""
+
 
 class FakeKit:
     """An origin that is a function."""
@@ -58,6 +61,9 @@ class FakeKit:
     def hush(self) -> None:
         self.fake.silent.add(self.url)
 
+    def be_private(self) -> None:
+        self.fake.private.add(self.url)
+
 
 class HttpKit:
     """An origin that is a server on a port of the loopback."""
@@ -72,6 +78,9 @@ class HttpKit:
 
     def hush(self) -> None:
         self.silent = True
+
+    def be_private(self) -> None:
+        pass  # it is on the loopback
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

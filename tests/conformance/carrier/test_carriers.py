@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.conformance.carrier.conftest import HttpKit, Kit
 
 from keel import db
 from keel.testing import eventually
+from rift.drivers.carrier.http import HttpCarrier
 from rift.drivers.carrier.protocol import CarrierError
 
 
@@ -65,6 +67,38 @@ async def test_a_cookie_that_one_request_was_given_goes_with_no_other(kit: Kit) 
         async with kit.carrier.carry("GET", f"{kit.url}/", {}) as carried:
             assert carried.status == 200
     assert [headers.get("cookie") for _, _, headers, _ in kit.origin.asked] == [None, None]
+
+
+async def test_an_address_that_somebody_else_chose_is_of_the_open_internet_or_not_asked(kit: Kit) -> None:
+    kit.be_private()
+    with pytest.raises(CarrierError, match="not of the public internet"):
+        async with kit.carrier.carry("GET", f"{kit.url}/", {}, outside=True):
+            pass
+    assert kit.origin.asked == []
+    async with kit.carrier.carry("GET", f"{kit.url}/", {}) as carried:
+        assert carried.status == 200
+
+
+@pytest.mark.parametrize(
+    ("found", "reach", "asked"),
+    [
+        (["127.0.0.1"], ["127.0.0.0/8"], True), (["8.8.8.8"], [], True), (["8.8.8.8", "10.0.0.1"], [], False),
+        (["fd00:ec2::254"], ["10.0.0.0/8"], False), (["nonsense"], [], False), ([], [], True),
+    ],
+)  # fmt: skip
+async def test_every_address_of_a_name_counts_and_opened_networks_are_open(
+    http: HttpKit, found: list[str], reach: list[str], asked: bool
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        if not found:
+            raise OSError("no such name")
+        return found
+
+    carrier = HttpCarrier(reach, resolve)
+    with contextlib.nullcontext() if asked else pytest.raises(CarrierError, match="not of the public internet"):
+        async with carrier.carry("GET", f"{http.url}/", {}, outside=True):
+            pass
+    assert len(http.origin.asked) == asked
 
 
 async def test_what_the_body_raises_comes_out_as_it_is(kit: Kit) -> None:

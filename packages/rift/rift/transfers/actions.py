@@ -18,7 +18,7 @@ from rift.drivers.forge.packets import beginning, once
 from rift.logins import actions as logins
 from rift.origins import actions as origins
 from rift.transfers import refusals
-from rift.transfers.decide import CHANGES, KIND, PATHS, Wrong, base_of, batch_of, rewritten
+from rift.transfers.decide import CHANGES, KIND, PATHS, Wrong, base_of, batch_of, elsewhere, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
 from rift.verbs.actions import Over, Withdrawn
@@ -146,7 +146,8 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
         await verbs.begun(deps, who, "lfs", told)
     outcome, answered = "broken_off", False
     try:
-        async with deps.carrier.carry(sent.method, found.href, headers, body) as carried:
+        outside = who.repo.forge != "github" and elsewhere(found.href, who.repo.origin)
+        async with deps.carrier.carry(sent.method, found.href, headers, body, outside=outside) as carried:
             answered = True
             outcome = "ok" if 200 <= carried.status < 300 else "refused_by_origin"
             length = carried.headers.get("content-length", "")

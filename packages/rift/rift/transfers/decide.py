@@ -118,6 +118,11 @@ def transfer_of(name: str, action: object, api: Api, now: float, oid: str, size:
     return Transfer(_METHODS[name], href, headers, now + GOOD_FOR, oid, size)  # type: ignore[arg-type]  # one of three
 
 
+def elsewhere(href: str, origin: str) -> bool:
+    """Whether a file goes to another host than its origin's, for which nothing but that origin's word speaks."""
+    return urlsplit(href).hostname != urlsplit(origin).hostname
+
+
 def base_of(origin: str) -> str | None:
     """Where the LFS API of a plain origin is; None where it is not reached over HTTP."""
     if urlsplit(origin).scheme not in ("http", "https"):

@@ -16,7 +16,7 @@ Origin = Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, 
 class FakeCarrier:
     """`origins` answer by what an address begins with; whatever has none cannot be reached.
 
-    Those in `silent` take a request and never answer.
+    Those in `silent` take a request and never answer; those in `private` are not of the public internet.
     """
 
     kind = "fake"
@@ -24,12 +24,21 @@ class FakeCarrier:
     def __init__(self) -> None:
         self.origins: dict[str, Origin] = {}
         self.silent: set[str] = set()
+        self.private: set[str] = set()
 
     @asynccontextmanager
     async def carry(
-        self, method: str, url: str, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes] | None = None,
+        *,
+        outside: bool = False,
     ) -> AsyncIterator[Carried]:
         forbid_in_transaction("a request to an origin")
+        if outside and any(url.startswith(begins) for begins in self.private):
+            raise CarrierError("the origin is not of the public internet")
         whole = b"".join([part async for part in body]) if body is not None else b""
         if any(url.startswith(begins) for begins in self.silent):
             await asyncio.Event().wait()

@@ -37,9 +37,17 @@ class Carrier(Protocol):
         """`http` or `fake`."""
 
     def carry(
-        self, method: str, url: str, headers: Mapping[str, str], body: AsyncIterator[bytes] | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes] | None = None,
+        *,
+        outside: bool = False,
     ) -> AbstractAsyncContextManager[Carried]:
         """The answer to one request, for the length of the block; left early, the request is broken off.
+
+        `outside`: somebody else chose the address, which may be one of the open internet or of an opened network alone.
 
         The body goes in chunks unless `headers` say its length. What the body's iterator raises comes out as it is.
         """

@@ -16,7 +16,7 @@ import httpx2
 
 from keel.db import forbid_in_transaction
 from keel.fetching import BadAnswer, Reply, body_within, fresh_seconds
-from keel.hosts import Resolve, is_public, system_resolve
+from keel.hosts import Network, Resolve, may_reach, system_resolve
 from keel.sizes import KIB
 from rift.drivers.documents.protocol import Document, DocumentUnavailable
 
@@ -27,8 +27,6 @@ ADDRESSES = 4
 """How many addresses of a name are tried."""
 AT_ONCE = 8
 """So many are read at once; the next waits for its turn, within its time."""
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class HttpDocuments:
@@ -82,11 +80,10 @@ class HttpDocuments:
             raise DocumentUnavailable("its name has no address")
         for one in found:
             try:
-                address = ipaddress.ip_address(one)
+                public = may_reach(one, self._reach)
             except ValueError:
                 raise DocumentUnavailable("its name has an address that is none") from None
-            within = any(address.version == network.version and address in network for network in self._reach)
-            if not within and not is_public(address):
+            if not public:
                 raise DocumentUnavailable("its name has an address that is not of the public internet")
         return found
 
