@@ -177,6 +177,9 @@ async def test_an_admin_chooses_among_the_accounts_that_have_the_app(deps: Deps)
 
 
 async def test_a_person_sees_their_github_account_and_disconnects_it(deps: Deps) -> None:
+    bare = replace(deps, settings=deps.settings.model_copy(update={"github": type(deps.settings.github)()}))
+    without = (await (await signed_in(bare, BOB)).get("/app/connections")).text
+    assert ("rift_github_login" in without, "rift github app-manifest" in without) == (False, True)
     ada = await signed_in(deps, ADA)
     assert "rift_github_login" in (await ada.get("/app/connections")).text
     assert (await ada.submit("/app/connections", "/app/connections/github/disconnect")).status_code == 404

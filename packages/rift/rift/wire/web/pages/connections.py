@@ -8,6 +8,7 @@ from keel.refusal import Refusal
 from rift.connections import actions
 from rift.logins import actions as logins
 from rift.people.model import Token
+from rift.registration import actions as registration
 from rift.wire.web.visit import Page, Visit
 
 PATH = "/app/connections"
@@ -49,9 +50,10 @@ async def _page(
     found = await actions.connections(visit.deps, visit.caller.user)
     async with visit.deps.db.look(visit.caller.user) as tx:
         github = await logins.of_user(tx, visit.caller.user)
+        app = await registration.there_is_one(tx, visit.deps)
     return visit.render(
         "connections.html", status, connections=found, made=made, error=error, typed=typed,
-        url=actions.resource(visit.deps), github=github,
+        url=actions.resource(visit.deps), github=github, app=app,
     )  # fmt: skip
 
 
