@@ -95,6 +95,10 @@ def test_an_empty_repository_a_gone_branch_and_a_failed_head_are_gaps_each_with_
     assert gone.mend == Call("rift_unwatch", {"repo": "acme/app", "ref": "main"})
     (failed,) = decide_gaps("ada@x.org", [org(view(watch(failure="disk full")))], {}, False)
     assert "disk full" in failed.text
+    (long,) = decide_gaps(
+        "ada@x.org", [org(view(watch(failure="it failed:\n" + "a line of its log\n" * 400)))], {}, False
+    )
+    assert long.text == "acme/app: no box can be made at the head of main: it failed"  # whole beside the watched ref
     assert failed.mend == Call("rift_watch", {"repo": "acme/app", "ref": "main", "warm": 1})
     (unread,) = decide_gaps("ada@x.org", [org(view(of=repo(failure="host is down")))], {}, False)
     assert "host is down" in unread.text

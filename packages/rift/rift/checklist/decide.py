@@ -126,7 +126,7 @@ def _repo_gaps(org: OrgView, view: RepoView, branches: list[str], ready: bool) -
             gaps.append(Gap(f"{repo.full}: {watch.ref} is watched, but there is no such branch.", _by_admin(org, call)))
         elif watch.failure is not None:
             call = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
-            text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.failure}"
+            text = f"{repo.full}: no box can be made at the head of {watch.ref}: {watch.why}"
             gaps.append(Gap(text, _by_admin(org, call)))
     return gaps
 

@@ -92,6 +92,11 @@ class Watch:
     asked_at: datetime | None = None
     """When rift_watch was last called for it."""
 
+    @property
+    def why(self) -> str:
+        """The first line of its failure, for where the whole of it, which is long of a build's, stands elsewhere."""
+        return (self.failure or "").partition("\n")[0].removesuffix(":")
+
 
 @dataclass(frozen=True, slots=True)
 class Network:

@@ -115,12 +115,11 @@ def failed_head(repo: Repo, watch: Watch, admin: bool, org: str, seconds: float 
     None where it would fail as it did.
     """
     again = Call("rift_watch", {"repo": repo.full, "ref": watch.ref, "warm": watch.warm})
-    why = (watch.failure or "").partition("\n")[0].removesuffix(":")  # whole in the sentence; a build's is long
     return _FAILED_HEAD(
         again if admin else Ask(f"an admin of {org}", f"{again.text}, which tries again"),
         Ask("the user", f"push a commit that mends it to {watch.ref}"),
         *([] if seconds is None else [Retry(seconds)]),
-        note=f"boxes of {repo.full} at {watch.ref} cannot be made: {why}",
+        note=f"boxes of {repo.full} at {watch.ref} cannot be made: {watch.why}",
         repo=repo.full,
         ref=watch.ref,
         commit=(watch.head or "")[:12],
