@@ -220,6 +220,7 @@ async def test_a_build_is_shown_with_the_end_of_its_log_and_the_whole_of_it_is_a
     repo = place(database, person.id)
     watch(database, repo, "main")
     said = b"first line\n" + b"building <b>hello</b>\n" * 20_000 + "größer\n".encode()
+    said = said[:99_990] + b"\nhttps://ada:pass-phrase@example.com/x \xff\n" + said[99_990:]  # two pieces have it
     with psycopg.connect(database.owner) as connection:
         connection.execute(
             """
@@ -234,7 +235,9 @@ async def test_a_build_is_shown_with_the_end_of_its_log_and_the_whole_of_it_is_a
                 (at, said[at : at + 100_000]),
             )
     page = f"/app/repositories/{repo}/builds/{HEAD}"
-    assert page in (await browser.get("/app/repositories")).text
+    listed = (await browser.get("/app/repositories")).text
+    assert page in listed
+    assert ">its log<" in listed
     html = (await browser.get(page)).text
     assert "error: &lt;script&gt;no such attribute" in html
     assert "building &lt;b&gt;hello&lt;/b&gt;" in html
@@ -243,9 +246,13 @@ async def test_a_build_is_shown_with_the_end_of_its_log_and_the_whole_of_it_is_a
     assert f"of {len(said)}" in html
     whole = await browser.get(f"{page}/log")
     assert whole.headers["content-type"] == "text/plain; charset=utf-8"
-    assert whole.content == said
+    assert whole.content == said.replace(b"ada:pass-phrase", b"<your credentials>")
     assert "No environment of this commit" in (await browser.get(f"/app/repositories/{repo}/builds/nope")).text
     other = await user(browser.deps, "bob@example.com")
     hidden = place(database, other.id, "hidden")
     for path in (f"/app/repositories/{hidden}/builds/{HEAD}", f"/app/repositories/{hidden}/builds/{HEAD}/log"):
         assert (await browser.get(path)).status_code == 404
+    with psycopg.connect(database.owner) as connection:  # a commit without a flake of ours: nothing was built
+        connection.execute("UPDATE environments SET state = 'ready', failure = NULL WHERE id = 'env_1'")
+    listed = (await browser.get("/app/repositories")).text
+    assert (">what it has<" in listed, ">its log<" in listed) == (True, False)
