@@ -44,7 +44,7 @@ class Rows:
     async def counted(self, tx: Tx) -> Counter[bytes]:
         """How many values each key sealed, by its id."""
         found = await tx.rows(
-            f"SELECT {self._id} AS id, count(*) AS n FROM {self.table} WHERE {self.column} IS NOT NULL GROUP BY 1"
+            f"SELECT {self.sealed_by} AS id, count(*) AS n FROM {self.table} WHERE {self.column} IS NOT NULL GROUP BY 1"
         )
         return Counter({bytes(row["id"]): row["n"] for row in found})
 
@@ -58,7 +58,7 @@ class Rows:
         found = await tx.rows(
             f"""
             SELECT {columns}, {self.column} AS sealed FROM {self.table}
-            WHERE {self.column} IS NOT NULL AND {self._id} <> %(newest)s {beyond}
+            WHERE {self.column} IS NOT NULL AND {self.sealed_by} <> %(newest)s {beyond}
             ORDER BY {columns} LIMIT {AT_ONCE} FOR UPDATE SKIP LOCKED
             """,
             {"newest": newest, **dict(after or {})},
@@ -80,5 +80,6 @@ class Rows:
         return Step(last, done, shut)
 
     @property
-    def _id(self) -> LiteralString:
+    def sealed_by(self) -> LiteralString:
+        """What tells in a statement which key sealed a value: its id."""
         return f"substring({self.column} FROM {KEY_AT + 1} FOR {KEY_ID_BYTES})"

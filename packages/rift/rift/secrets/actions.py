@@ -16,7 +16,6 @@ from rift.people import actions as people
 from rift.people.model import Caller, Membership
 from rift.repos import actions as repos
 from rift.repos.model import Repo
-from rift.repos.refusals import no_such_repository
 from rift.secrets import refusals, store
 from rift.secrets.decide import decide_name, decide_set, decide_value, masked
 from rift.secrets.model import Changed, Counted, Delivery, Removed, RepoSecrets, Sealed, Secret, about
@@ -48,11 +47,8 @@ async def of_repo(deps: Deps, caller: Caller, repo: str) -> RepoSecrets | Refusa
 
 
 async def _theirs(tx: Tx, caller: Caller, repo: str) -> tuple[Repo, Membership] | Refusal:
-    if "/" in repo:
-        return await repos.find_repo(tx, caller, repo)
-    one = await repos.repo_by_id(tx, repo)
-    place = await people.role_in(tx, one.org, caller.user) if one else None
-    return (one, place) if one and place else no_such_repository(repo, ())
+    find = repos.find_repo if "/" in repo else repos.find_by_id
+    return await find(tx, caller, repo)
 
 
 async def _listed(tx: Tx, deps: Deps, repo: str) -> list[Secret]:

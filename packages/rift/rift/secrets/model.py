@@ -42,13 +42,6 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Set:
-    """A repository's secrets as they are stored: how many bytes each has, by name."""
-
-    bytes: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class RepoSecrets:
     """One repository with its secrets, to one of its organization's members."""
 
