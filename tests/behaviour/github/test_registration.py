@@ -37,7 +37,7 @@ async def begun(hub: Hub, deps: Deps, org: str | None = None) -> tuple[Making, s
 
 
 async def test_the_app_that_github_made_is_kept_sealed_and_is_the_app_from_then_on(hub: Hub) -> None:
-    deps = bare(hub)
+    deps = bare(hub, "https://rift.example.com")
     assert await actions.app_of(deps) is None
     making, state = await begun(hub, deps)
     assert making.replaces is None
@@ -53,6 +53,33 @@ async def test_the_app_that_github_made_is_kept_sealed_and_is_the_app_from_then_
     assert (standing.app_id, standing.set, standing.webhooks) == (77, False, True)
     again, _ = await begun(hub, deps)
     assert again.replaces == "rift-ours"
+
+
+async def test_an_app_that_was_made_where_github_cannot_reach_us_has_no_webhooks_to_believe(hub: Hub) -> None:
+    deps = bare(hub)
+    _, state = await begun(hub, deps)
+    hub.github.manifests["code1"] = MADE
+    assert await actions.finish_making(deps, act(hub.ada), "code1", state) == replace(MADE, webhook_secret="")
+    standing = await actions.standing(deps)
+    assert standing is not None
+    assert not standing.webhooks
+
+
+async def test_whoever_is_no_platform_admin_any_more_once_github_has_answered_makes_no_app(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deps = bare(hub)
+    _, state = await begun(hub, deps)
+    hub.github.manifests["code1"] = MADE
+    convert = hub.github.convert
+
+    async def demoted(code: str) -> App:
+        await hub.rows(f"UPDATE users SET admin = false WHERE id = '{hub.ada.user}' RETURNING id")
+        return await convert(code)
+
+    monkeypatch.setattr(hub.github, "convert", demoted)
+    assert code_of(await actions.finish_making(deps, act(hub.ada), "code1", state)) == "needs_platform_admin"
+    assert await hub.rows("SELECT * FROM github_app") == []
 
 
 async def test_the_apps_state_is_good_once_and_for_the_platform_admin_who_began(hub: Hub) -> None:

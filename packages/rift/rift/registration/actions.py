@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -67,7 +68,7 @@ async def standing(deps: Deps) -> Standing | None:
 async def begin_making(deps: Deps, act: Act, org: str | None) -> Making | Refusal:
     """What to send to GitHub for a new App. Source: the page of `rift github app-manifest`."""
     github, public = deps.settings.github, deps.settings.server.address
-    asked = manifest(public, reachable=not is_loopback(urlsplit(public).hostname or ""))
+    asked = manifest(public, reachable=_reachable(deps))
     state = deps.ids.token()
     async with audited(deps, act) as (tx, row):
         refused = await people.platform_only(tx, act, "to make the GitHub App")
@@ -91,12 +92,16 @@ async def finish_making(deps: Deps, act: Act, code: str, state: str) -> App | Re
         return await refuse(deps, act, refused or refusals.making_over())
     try:
         app = await deps.github.convert(code)
+        if not _reachable(deps):
+            app = replace(app, webhook_secret="")  # GitHub gives one to every App, also to one without webhooks
         sealed = deps.vault.seal(_secrets(app), ABOUT)
     except GitHubError as error:
         return await refuse(deps, act, trouble(deps, error))
     except VaultTrouble as error:
         return await refuse(deps, act, refusals.away(str(error)))
-    async with audited(deps, act) as (tx, _):
+    async with audited(deps, act) as (tx, row):
+        if refused := await people.platform_only(tx, act, "to make the GitHub App"):
+            return row.said(refused)  # put out of that while GitHub was asked
         made = Registered(app.id, app.slug, app.html_url, app.client_id, sealed, deps.clock.now())
         await store.put(tx, made, act.caller.user)
     return app
@@ -119,6 +124,11 @@ def _given(deps: Deps) -> App | None:
         said.app_id, said.app_slug, app_page(said.url, said.app_slug), said.client_id, said.client_secret,
         said.private_key, said.webhook_secret or "",
     )  # fmt: skip
+
+
+def _reachable(deps: Deps) -> bool:
+    """Whether GitHub can reach this Rift, to tell it what happens."""
+    return not is_loopback(urlsplit(deps.settings.server.address).hostname or "")
 
 
 def _secrets(app: App) -> bytes:
