@@ -55,8 +55,6 @@ TAILS_KEPT = 64
 COMMAND_BYTES = 131_072
 READ_BYTES = 65_536
 WRITE_BYTES = 8 * MIB
-STORE_GONE = "The packages of its environment are gone from the host"
-"""How a driver's reason begins where what a box is to be equipped with is not there any more: it is built again."""
 HEAD_RESTS = timedelta(seconds=60)
 """How long a failure at a head answers for new boxes, and its pool makes none, before another box is tried."""
 WARM_MOST = 100

@@ -13,7 +13,7 @@ from rift.agents import actions as agents
 from rift.agents.model import Failed
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box, BoxLine
-from rift.names import STORE_GONE
+from rift.drivers.boxes.protocol import StoreLost
 
 
 @pytest.mark.parametrize("goes_well", [True, False])
@@ -79,7 +79,7 @@ async def test_an_environment_that_is_gone_from_the_host_is_built_again_and_its_
         made = await flakes.place.new_box(lease.handle)
         assert isinstance(made, Box)
         box, step = made, "boxes.start"
-    flakes.place.driver.fail_starts.append(f"{STORE_GONE}: there is no /nix/store/0-tool.")
+    flakes.place.driver.fail_starts.append(StoreLost("there is no /nix/store/0-tool"))
     await flakes.place.worker.jobs[step](flakes.place.deps, box=box.id)
     assert await flakes.state(head) == "waiting"
     assert (await flakes.place.box(box.id)).state == ("running" if runs else "starting")

@@ -16,7 +16,7 @@ from tests.unit.keeper.test_checks import SPEC
 
 from keel.testing import eventually
 from rift.drivers.boxes.local import LocalBoxes, LocalConfig
-from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted, Presence
+from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted, Presence, StoreLost
 from rift.drivers.boxes.remote import RemoteBoxes
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.protocol import Access, Forge, ForgeError
@@ -248,8 +248,8 @@ async def test_an_answer_to_nobody_is_dropped() -> None:
     _.close()
 
 
-@pytest.mark.parametrize("kind", [Interrupted, DriverError])
-async def test_whether_a_failure_may_be_tried_again_is_told_along_with_its_reason(
+@pytest.mark.parametrize("kind", [Interrupted, StoreLost, DriverError])
+async def test_of_which_kind_a_failure_is_is_told_along_with_its_reason(
     tmp_path: Path, kind: type[DriverError]
 ) -> None:
     class Failing(LocalBoxes):

@@ -333,8 +333,11 @@ async def agent_ended(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str
         await jobs.defer(tx, f"boxes.{step}", lock=f"box:{id}", once=f"{step}:{id}", box=id)
 
 
-async def wait_for_room(tx: Tx, id: str, incarnation: int) -> None:
-    """This start of a box's agent was in vain for want of room; upkeep tries again and again, and counts no tries."""
+async def put_off(tx: Tx, id: str, incarnation: int) -> None:
+    """This start of a box's agent was in vain for want of what will be there again, as room on the disk.
+
+    Upkeep tries again and again, and counts no tries.
+    """
     if await store.ended(tx, id, incarnation):
         await store.tried(tx, id, 0)
 

@@ -13,7 +13,6 @@ from rift.boxes import refusals
 from rift.boxes.model import Box, Most, OpenCommand, Room, Standing, Warm
 from rift.environments.model import Environment
 from rift.hosts.model import Shortage
-from rift.names import STORE_GONE
 
 Step = Literal["start", "revive", "park", "destroy", "orphan"]
 
@@ -146,14 +145,11 @@ FULL = ("No space left on device", "Disk quota exceeded")
 """What the system calls a disk without room, in whatever program's words it comes."""
 
 
-def decide_failed_start(box: Box, reason: str) -> Literal["fail", "wait", "equip"]:
+def decide_failed_start(box: Box, reason: str) -> Literal["fail", "wait"]:
     """What becomes of a box whose start the driver or the forge refused.
 
-    One that has files with work in them and only lacks room on the disk waits for it, however long that takes. One
-    whose environment was lost (`STORE_GONE`) waits until that is built again.
+    One that has files with work in them and only lacks room on the disk waits for it, however long that takes.
     """
-    if reason.startswith(STORE_GONE):
-        return "equip"
     return "wait" if box.state == "running" and any(text in reason for text in FULL) else "fail"
 
 

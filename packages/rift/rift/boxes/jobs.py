@@ -24,7 +24,7 @@ from rift.boxes.decide import decide_again, decide_failed_start, decide_idle, de
 from rift.boxes.model import Box
 from rift.deps import Deps
 from rift.drivers.boxes.allow import DEFAULT_ALLOW
-from rift.drivers.boxes.protocol import BoxSpec, DriverError, Equipment, Interrupted
+from rift.drivers.boxes.protocol import BoxSpec, DriverError, Equipment, Interrupted, StoreLost
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 from rift.environments import actions as environments
 from rift.limits import actions as limits
@@ -230,14 +230,17 @@ async def _launch(deps: Deps, id: str) -> None:
         async with deps.db.tx() as tx:
             await actions.agent_ended(tx, deps, id, box.incarnation, error.reason)
         return
+    except StoreLost as error:
+        log.warning("box.waits_for_environment", box=id, reason=error.reason)
+        async with deps.db.tx() as tx:
+            await actions.put_off(tx, id, box.incarnation)
+            await environments.lost(tx, deps, box.repo, box.commit)
+        return
     except (DriverError, ForgeError) as error:
-        step = decide_failed_start(box, error.reason)
-        if step in ("wait", "equip"):
-            log.warning("box.waits", box=id, reason=error.reason)
+        if decide_failed_start(box, error.reason) == "wait":
+            log.warning("box.waits_for_room", box=id, reason=error.reason)
             async with deps.db.tx() as tx:
-                await actions.wait_for_room(tx, id, box.incarnation)
-                if step == "equip":
-                    await environments.lost(tx, deps, box.repo, box.commit)
+                await actions.put_off(tx, id, box.incarnation)
         else:
             await _fail(deps, box, error.reason)
         return

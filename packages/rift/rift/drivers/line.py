@@ -3,10 +3,11 @@
 A frame is a length of four bytes, big-endian, then that many bytes of JSON, an object:
 
     server → keeper   {"id": n, "call": "boxes.park", "args": {…}}   {"cancel": n}   {"say": "…"}
-    keeper → server   {"id": n, "ok": …}   {"id": n, "error": "…"}   {"id": n, "fault": "…"}   {"say": "…"}
+    keeper → server   {"id": n, "ok": …}   {"id": n, "error": "…", "kind": "…"}   {"id": n, "fault": "…"}   {"say": "…"}
 
-Calls run side by side and are answered in any order. `error` is what the driver's own error says; `fault` is a fault of
-the keeper. What is said with `say` is a word that needs no answer. Either end closes the line by going away.
+Calls run side by side and are answered in any order. `error` is what the driver's own error says, and `kind` the word
+for what it is (`KINDS`), null for a plain one; `fault` is a fault of the keeper. What is said with `say` is a word that
+needs no answer. Either end closes the line by going away.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from keel.sizes import KIB, MIB
-from rift.drivers.boxes.protocol import DriverError, Interrupted
+from rift.drivers.boxes.protocol import DriverError, Interrupted, StoreLost
 from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 
@@ -29,12 +30,12 @@ ANSWER_LIMIT = 64 * MIB
 """The most bytes of a frame from it: the heads of a repository with half a million branches."""
 HEAD = 4
 Failure = type[DriverError] | type[ForgeError] | type[BuildError]
-INTERRUPTED: Mapping[Failure, Failure] = {
-    DriverError: Interrupted,
-    ForgeError: ForgeInterrupted,
-    BuildError: BuildInterrupted,
+KINDS: Mapping[Failure, Mapping[str, Failure]] = {
+    DriverError: {"interrupted": Interrupted, "lost": StoreLost},
+    ForgeError: {"interrupted": ForgeInterrupted},
+    BuildError: {"interrupted": BuildInterrupted},
 }
-"""What each kind of driver raises where what it had begun was ended from outside."""
+"""What each driver raises beside its plain error, by the word for it. All have `interrupted`: ended from outside."""
 GONE = "The keeper of this host has ended, and with it what makes boxes and reads repositories."
 
 
@@ -46,6 +47,12 @@ def frame(message: dict[str, Any]) -> bytes:
     """A message as it goes over the line."""
     body = json.dumps(message, separators=(",", ":")).encode()
     return len(body).to_bytes(HEAD, "big") + body
+
+
+def kind_of(error: DriverError | ForgeError | BuildError) -> str | None:
+    """The word for what an error is; None for a plain one."""
+    found = (word for kinds in KINDS.values() for word, kind in kinds.items() if isinstance(error, kind))
+    return next(found, None)
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -112,7 +119,8 @@ class Line:
 
         A call that is cancelled is cancelled there too.
         """
-        interrupted = INTERRUPTED[error]
+        kinds = KINDS[error]
+        interrupted = kinds["interrupted"]
         if self._gone:
             raise interrupted(GONE)
         self._last += 1
@@ -131,7 +139,7 @@ class Line:
         finally:
             del self._waiting[number]
         if "error" in answer:
-            raise (interrupted if answer.get("interrupted") else error)(str(answer["error"]))
+            raise kinds.get(str(answer.get("kind")), error)(str(answer["error"]))
         if "fault" in answer:
             raise RuntimeError(f"the keeper failed at {name}: {answer['fault']}")
         return answer.get("ok")

@@ -8,10 +8,10 @@ from typing import Any
 
 import structlog
 
-from rift.drivers.boxes.protocol import BoxDriver, DriverError, Interrupted
-from rift.drivers.forge.protocol import Forge, ForgeError, ForgeInterrupted
-from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, read
-from rift.drivers.nix.protocol import Builder, BuildError, BuildInterrupted
+from rift.drivers.boxes.protocol import BoxDriver, DriverError
+from rift.drivers.forge.protocol import Forge, ForgeError
+from rift.drivers.line import ANSWER_LIMIT, CALL_LIMIT, HEAD, BadFrame, frame, kind_of, read
+from rift.drivers.nix.protocol import Builder, BuildError
 from rift.drivers.orders import ORDERS, BadArguments
 from rift.keeper.checks import Bounds, refuse, too_large, without_data
 
@@ -87,9 +87,7 @@ class Desk:
         try:
             answer = {"id": number, "ok": await self._answer(name, arguments)}
         except (DriverError, ForgeError, BuildError) as error:
-            answer = {"id": number, "error": error.reason}
-            if isinstance(error, Interrupted | ForgeInterrupted | BuildInterrupted):
-                answer["interrupted"] = True
+            answer = {"id": number, "error": error.reason, "kind": kind_of(error)}
         except Exception as error:
             log.exception("keeper.fault", order=name if name in ORDERS else "unknown")
             answer = {"id": number, "fault": type(error).__name__}

@@ -26,9 +26,10 @@ class _Kept:
 class FakeBoxes:
     """Boxes in memory. `post` reaches the control plane (see `fake_agent.Post`).
 
-    Failures on demand: `fail_starts` (how starts fail, one text each, first come first served), `fail_jails` (how the
-    jails of agents that do start fail), `fail_power` and `fail_destroy` (the same for parking, resuming, removing),
-    `silence`/`unsilence` (an agent unreachable for a while), `kill_agent` (it dies). `host` is what `room` tells.
+    Failures on demand: `fail_starts` (how starts fail, a text or an error each, first come first served), `fail_jails`
+    (how the jails of agents that do start fail), `fail_power` and `fail_destroy` (the same for parking, resuming,
+    removing), `silence`/`unsilence` (an agent unreachable for a while), `kill_agent` (it dies). `host` is what `room`
+    tells.
     """
 
     kind = "fake"
@@ -38,7 +39,7 @@ class FakeBoxes:
         self._boxes: dict[str, _Kept] = {}
         self._changing = asyncio.Lock()
         self.specs: list[BoxSpec] = []
-        self.fail_starts: list[str] = []
+        self.fail_starts: list[str | DriverError] = []
         self.fail_jails: list[str] = []
         self.fail_power: list[str] = []
         self.fail_destroy: list[str] = []
@@ -159,6 +160,7 @@ class FakeBoxes:
         await self._end(self._boxes[box])
 
 
-def _fail(reasons: list[str]) -> None:
+def _fail(reasons: list[str] | list[str | DriverError]) -> None:
     if reasons:
-        raise DriverError(reasons.pop(0))
+        reason = reasons.pop(0)
+        raise reason if isinstance(reason, DriverError) else DriverError(reason)

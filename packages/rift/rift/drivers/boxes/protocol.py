@@ -33,6 +33,10 @@ class Interrupted(DriverError):
     """What the driver had begun was ended from outside: tried again, it may well go better."""
 
 
+class StoreLost(DriverError):
+    """What was built for a box is gone from the host: the box can be started once that is built again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a box may use: bytes of `memory` and `disk`, so many `processes` (threads count), a share of the CPU (1024

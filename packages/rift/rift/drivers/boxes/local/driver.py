@@ -31,9 +31,9 @@ from rift.drivers.boxes.protocol import (
     Interrupted,
     Presence,
     Started,
+    StoreLost,
     outside_transactions,
 )
-from rift.names import STORE_GONE
 from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
@@ -329,12 +329,12 @@ def host_name(name: str) -> str:
 
 
 def _check_store(equipment: Equipment) -> None:
-    """Raise DriverError where a package is not in the store any more: somebody removed it, or its disk was lost."""
+    """Raise StoreLost where a package is not in the store any more: somebody removed it, or its disk was lost."""
     for path in equipment.paths:
         if not os.path.lexists(equipment.store / Path(path).name):
-            raise DriverError(f"{STORE_GONE}: there is no {path}.")
+            raise StoreLost(f"The packages of its environment are gone from the host: there is no {path}.")
     if not equipment.store.is_dir():
-        raise DriverError(f"{STORE_GONE}: there is no store.")
+        raise StoreLost("The packages of its environment are gone from the host: there is no store.")
 
 
 def _open_mirror(spec: BoxSpec, group: int) -> None:
