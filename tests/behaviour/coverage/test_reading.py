@@ -73,6 +73,35 @@ async def test_an_environment_that_github_gives_no_token_for_says_why_and_is_tri
     )
 
 
+async def test_nothing_is_built_for_a_repository_that_may_give_no_boxes_until_it_may_again(acme: Covering) -> None:
+    (app,) = acme.covers("app")
+    await acme.cover()
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+    deps, repo = acme.hub.deps, (await acme.rows())[app.id]["id"]
+    await origins.sync_repo(deps, repo)
+
+    async def built(**columns: bool) -> str:
+        """What becomes of the head's environment, wanted before the repository's rows change so."""
+        async with deps.db.tx() as tx:
+            await environments.want(tx, deps, repo, HEAD)
+        for name, value in columns.items():
+            await acme.hub.rows(f"UPDATE github_accounts SET {name} = {value} RETURNING 1")
+        await building.build(deps, repo)
+        async with deps.db.tx() as tx:
+            found = await environments.of_head(tx, repo, HEAD)
+        assert found is not None
+        return found.state
+
+    assert await built(enabled=False) == "cancelled"
+    acme.drops(app)
+    await acme.cover()
+    assert await built(enabled=True) == "cancelled"
+    acme.hub.github.covered[acme.there.id].append(app)
+    await acme.cover()
+    assert acme.forge.gathered == []
+    assert await built() == "ready"
+
+
 async def test_only_watched_repositories_are_polled_and_as_often_as_is_set(acme: Covering) -> None:
     deps, clock = acme.hub.deps, acme.hub.clock
     app, _ = acme.covers("app", "lib")

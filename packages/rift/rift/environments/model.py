@@ -101,7 +101,9 @@ class Open:
     until: datetime | None
     wanted_at: datetime
     needed: bool
-    """Whether a watched ref has its commit as head, or a box of it starts, or lost it and is to start anew."""
+    """Whether a watched ref of a repository that may give boxes has its commit as head, or a box of it starts, or lost
+    it and is to start anew.
+    """
 
 
 @dataclass(frozen=True, slots=True)

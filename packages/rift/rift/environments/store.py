@@ -1,7 +1,7 @@
 """Environments in Postgres, and what their builds said.
 
-Which are needed is told by the view `environment_uses`, from watches, heads and boxes: the one look at other nouns'
-rows, and only whether there is one (`boxes_of_commit` is its index).
+Which are needed is told by the view `environment_uses`, from watches, heads, boxes, and whether the repository may
+give boxes: the one look at other nouns' rows, and only whether there is one (`boxes_of_commit` is its index).
 """
 
 from __future__ import annotations

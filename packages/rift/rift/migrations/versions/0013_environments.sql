@@ -31,10 +31,11 @@ CREATE TABLE environment_logs (
 -- Which environments boxes still use -----------------------------------------------------------------------------------
 CREATE INDEX boxes_of_commit ON boxes (repo, commit) WHERE state <> 'destroyed';
 
--- `needed`: to be built, as a watched ref has the commit as head, or a box of it starts, or runs and is to start anew.
--- `used`: to be kept.
+-- `needed`: to be built, as a watched ref has the commit as head, or a box of it starts, or runs and is to start anew. No
+-- head of a repository counts that may give no boxes (`Repo.open`). `used`: to be kept.
 CREATE VIEW environment_uses AS
-SELECT e.id, head.there OR EXISTS (
+SELECT e.id, (head.there AND r.uncovered_at IS NULL AND coalesce(a.enabled, true)
+              AND a.suspended_at IS NULL AND a.removed_at IS NULL) OR EXISTS (
            SELECT FROM boxes b
            WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed'
              AND b.state IN ('starting', 'running', 'parked')
@@ -42,7 +43,8 @@ SELECT e.id, head.there OR EXISTS (
        head.there OR EXISTS (
            SELECT FROM boxes b WHERE b.repo = e.repo AND b.commit = e.commit AND b.state <> 'destroyed'
        ) AS used
-FROM environments e, LATERAL (
+FROM environments e JOIN repos r ON r.id = e.repo LEFT JOIN github_accounts a ON a.installation = r.account,
+LATERAL (
     SELECT EXISTS (
         SELECT FROM watches w JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
         WHERE w.repo = e.repo AND h.commit = e.commit
