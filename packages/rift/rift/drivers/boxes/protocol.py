@@ -174,3 +174,27 @@ def outside_transactions(method: Callable[P, Coroutine[Any, Any, R]]) -> Callabl
         return await method(*args, **kwargs)
 
     return guarded
+
+
+def telling(
+    kind: Callable[[str], Exception], what: str
+) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
+    """Make an async method raise an error of this kind where the operating system refuses something, or a part of a
+    box driver that it uses; `what` is told where the system names no file.
+    """
+
+    def wrap(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+        @functools.wraps(method)
+        async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return await method(*args, **kwargs)
+            except DriverError as error:
+                if kind is DriverError:
+                    raise  # as what it is
+                raise kind(error.reason) from error
+            except OSError as error:
+                raise kind(f"{error.filename or what}: {error.strerror or error}.") from error
+
+        return telling
+
+    return wrap

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from keel.sizes import MIB
 from rift.drivers.boxes.local import checkouts, control, groups, limits, mounts, places, processes, remains
@@ -33,6 +31,7 @@ from rift.drivers.boxes.protocol import (
     Started,
     StoreLost,
     outside_transactions,
+    telling,
 )
 from rift_agent.__main__ import words
 
@@ -42,23 +41,6 @@ POWER_SECONDS = 30.0
 ASK_SECONDS = 3.0
 QUIT_SECONDS = 3.0
 END_SECONDS = 20.0
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def told(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Make an async method raise DriverError where the operating system refuses something."""
-
-    @functools.wraps(method)
-    async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await method(*args, **kwargs)
-        except OSError as error:
-            raise DriverError(f"{error.filename or 'The box'}: {error.strerror or error}.") from error
-
-    return telling
 
 
 class LocalBoxes:
@@ -71,7 +53,7 @@ class LocalBoxes:
         self._runtime = Runtime(config)
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def start(self, spec: BoxSpec) -> Started:
         await asyncio.to_thread(places.make_data, self._config)
         async with self._locked(spec.box):  # from here on, so that a later `destroy` waits for what this makes
@@ -133,12 +115,12 @@ class LocalBoxes:
         raise kind(f"The agent of box {spec.box} did not come up: {said or 'it said nothing'}")
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def park(self, box: str, epoch: int) -> None:
         await self._power(box, epoch, frozen=True)
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def resume(self, box: str, epoch: int) -> None:
         await self._power(box, epoch, frozen=False)
 
@@ -153,7 +135,7 @@ class LocalBoxes:
             raise DriverError(f"The agent of box {box} did not {'park' if frozen else 'resume'} it.")
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def stop(self, box: str) -> None:
         if not await asyncio.to_thread(self._config.boxes.is_dir):
             return
@@ -165,7 +147,7 @@ class LocalBoxes:
                 await self._end_groups(box)
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def destroy(self, box: str) -> None:
         path = places.box_path(self._config, box)
         if not await asyncio.to_thread(self._config.boxes.is_dir):
@@ -199,7 +181,7 @@ class LocalBoxes:
         return await asyncio.to_thread(groups.find, self._config.data)
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def inspect(self, box: str) -> Presence:
         found = places.find_box(self._config, box)
         if found is None:
@@ -218,13 +200,13 @@ class LocalBoxes:
         return Presence("running", await asyncio.to_thread(_incarnation, found))
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def inventory(self) -> list[str]:
         there = await asyncio.to_thread(remains.look, self._config)
         return sorted(box for box in there.boxes if places.BOX_ID.fullmatch(box))
 
     @outside_transactions
-    @told
+    @telling(DriverError, "The box")
     async def room(self) -> HostRoom:
         return await asyncio.to_thread(room, self._config.data)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Literal
 
 from rift.drivers.boxes.local.places import locked, make_data
 from rift.drivers.boxes.local.remove import remove_tree
 from rift.drivers.boxes.local.runtime import Runtime
-from rift.drivers.boxes.protocol import DriverError, outside_transactions
+from rift.drivers.boxes.protocol import outside_transactions, telling
 from rift.drivers.locks import locked as held
 from rift.drivers.locks import tried
 from rift.drivers.nix.local import flakes, found, jail, places
@@ -24,24 +23,6 @@ from rift.drivers.nix.local.steps import Jailed
 from rift.drivers.nix.protocol import LOG_PIECE, BuildError, Built, LogPiece
 
 SLOT_SECONDS = 0.2
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def told(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Make an async method raise BuildError where the host or what makes its jails refuses something."""
-
-    @functools.wraps(method)
-    async def telling(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await method(*args, **kwargs)
-        except DriverError as error:
-            raise BuildError(error.reason) from error
-        except OSError as error:
-            raise BuildError(f"The environment cannot be built: {error.strerror or error}.") from error
-
-    return telling
 
 
 class LocalBuilder:
@@ -54,7 +35,7 @@ class LocalBuilder:
         self._runtime = Runtime(config.boxes)
 
     @outside_transactions
-    @told
+    @telling(BuildError, "The environment")
     async def lacking(self) -> str | None:
         return await asyncio.to_thread(found.lacking, self._config.places)
 
@@ -63,7 +44,7 @@ class LocalBuilder:
         return await flakes.ours(mirror, commit)
 
     @outside_transactions
-    @told
+    @telling(BuildError, "The environment")
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
         return await self.build_from(build, repo, Commit(mirror, commit))
 
@@ -103,7 +84,7 @@ class LocalBuilder:
         return Built(place.store, wanted.paths, wanted.env, wanted.setup)
 
     @outside_transactions
-    @told
+    @telling(BuildError, "The environment")
     async def log(self, build: str, offset: int) -> LogPiece:
         return await asyncio.to_thread(self._log, build, offset)
 
@@ -120,7 +101,7 @@ class LocalBuilder:
             return LogPiece(b"", running)
 
     @outside_transactions
-    @told
+    @telling(BuildError, "The environment")
     async def keep(self, repo: str, builds: tuple[str, ...]) -> None:
         place = await asyncio.to_thread(places.find, self._config, repo)
         if place is None:
@@ -150,7 +131,7 @@ class LocalBuilder:
         await jailed.collect(tuple(roots))
 
     @outside_transactions
-    @told
+    @telling(BuildError, "The environment")
     async def forget(self, repo: str) -> None:
         place = await asyncio.to_thread(places.find, self._config, repo)
         if place is None:
