@@ -7,7 +7,7 @@ import re
 from docs.generate import HERE
 
 from keel.sizes import KIB
-from rift.environments.model import SETUP_BYTES, VARIABLES_BYTES, VARIABLES_MOST
+from rift.drivers.nix.protocol import SETUP_BYTES, VARIABLES_BYTES, VARIABLES_MOST
 from rift.settings import RiftSettings
 from rift.wire.docs import pages
 

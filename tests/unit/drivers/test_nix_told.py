@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rift.drivers.nix.local import expression, told
-from rift.drivers.nix.protocol import BuildError
+from rift.drivers.nix.protocol import SETUP_BYTES, VARIABLES_BYTES, VARIABLES_MOST, BuildError
 
 HASH = "0" * 32
 SOURCE = f"/nix/store/{HASH}-source"
@@ -98,3 +98,36 @@ def test_texts_and_lists_have_a_most() -> None:
     many = GOOD | {"packages": [PACKAGE] * 1001}
     with pytest.raises(BuildError, match=r"packages has 1,001 derivations; 1,000 are the most\."):
         expression.wanted(json.dumps(many), "x86_64-linux")
+
+
+def one_of(text: str) -> dict[str, object]:
+    """A text as Nix answers it."""
+    return {"text": text, "needs": []}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"env": {"all": {f"N{n}": one_of("") for n in range(VARIABLES_MOST)}}}, None),
+        ({"env": {"all": {f"N{n}": one_of("") for n in range(VARIABLES_MOST + 1)}}}, "env has 257 variables"),
+        (
+            {"env": {"all": {f"N{n}": one_of("x" * (VARIABLES_BYTES // 2)) for n in "ab"}}},
+            "Write variables into a file",
+        ),
+        (
+            {"packages": [PACKAGE | {"path": f"/nix/store/{HASH}-{'p' * 190}{n}"} for n in range(300)]},
+            "as `pkgs.buildEnv` does",
+        ),
+        ({"setup": one_of("\u20ac" * (SETUP_BYTES // 3 + 1))}, "setup has 65538 bytes"),
+        ({"setup": one_of("x" * SETUP_BYTES)}, None),
+    ],
+)
+def test_what_no_box_can_have_is_told_before_it_is_built_with_what_to_do_instead(
+    changed: dict[str, object], problem: str | None
+) -> None:
+    answer = json.dumps(GOOD | changed)
+    if problem is None:
+        assert expression.wanted(answer, "x86_64-linux").paths
+    else:
+        with pytest.raises(BuildError, match=problem):
+            expression.wanted(answer, "x86_64-linux")

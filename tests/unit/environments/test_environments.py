@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rift.environments.decide import cut, decide_kept, decide_made, decide_next, decide_want
+from rift.environments.decide import cut, decide_kept, decide_next, decide_want
 from rift.environments.model import (
     LOG_HEAD,
     LOG_TAIL,
-    SETUP_BYTES,
-    VARIABLES_BYTES,
-    VARIABLES_MOST,
     Environment,
-    Made,
     Open,
     State,
 )
@@ -28,7 +24,6 @@ SECOND = timedelta(seconds=1)
 FAILED = Environment(
     "env_1", "repo_1", "a" * 40, "failed", 3, None, "", 1, None, "", "no such luck", True, NOW, NOW, NOW
 )  # fmt: skip
-MADE = Made("/nix/store", ("/nix/store/0-tool",), (("HELLO", "world"),), "echo hello\n")
 
 
 def open_one(id: str, *, age: int = 0, until: datetime | None = None, needed: bool = True) -> Open:
@@ -71,22 +66,6 @@ def test_the_newest_that_somebody_waits_for_is_built_one_at_a_time(
 ) -> None:
     step = decide_next(open, NOW)
     assert (step.build.id if step.build else None, step.cancel) == (build, cancel)
-
-
-@pytest.mark.parametrize(
-    ("made", "problem"),
-    [
-        (MADE, None),
-        (replace(MADE, env=tuple((f"N{n}", "") for n in range(VARIABLES_MOST + 1))), "`env` has 257 variables"),
-        (replace(MADE, env=(("BIG", "x" * VARIABLES_BYTES),)), "Write variables into a file"),
-        (replace(MADE, paths=("/nix/store/" + "p" * 200,) * 300), "as `pkgs.buildEnv` does"),
-        (replace(MADE, setup="x" * (SETUP_BYTES + 1)), "`setup` has 131073 bytes"),
-        (replace(MADE, setup="x" * SETUP_BYTES), None),
-    ],
-)
-def test_what_no_box_can_have_is_told_with_what_to_do_instead(made: Made, problem: str | None) -> None:
-    told = decide_made(made)
-    assert (told is None) if problem is None else (told is not None and problem in told)
 
 
 def test_of_a_long_log_the_middle_goes() -> None:

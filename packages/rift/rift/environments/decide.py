@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from keel.sizes import KIB
-from rift.environments.model import (
-    LOG_HEAD,
-    LOG_TAIL,
-    SETUP_BYTES,
-    VARIABLES_BYTES,
-    VARIABLES_MOST,
-    Environment,
-    Made,
-    Next,
-    Open,
-)
+from rift.environments.model import LOG_HEAD, LOG_TAIL, Environment, Next, Open
 from rift.names import HEAD_RESTS
 
 
@@ -45,24 +34,6 @@ def decide_next(open: Sequence[Open], now: datetime) -> Next:
     needed = [one for one in loose if one.needed]
     newest = max(needed, key=lambda one: (one.wanted_at, one.id), default=None)
     return Next(None if busy else newest, cancel)
-
-
-def decide_made(made: Made) -> str | None:
-    """Why boxes cannot have this, whatever Nix made of it; None where they can."""
-    size = sum(len(f"{name}={value}".encode()) for name, value in made.env)
-    on_path = sum(len(f"{path}/bin:") for path in made.paths)
-    if len(made.env) > VARIABLES_MOST or size + on_path > VARIABLES_BYTES:
-        return (
-            f"`env` has {len(made.env)} variables of {size} bytes, and `packages` take {on_path} bytes of PATH; a box "
-            f"takes {VARIABLES_MOST} variables, and {VARIABLES_BYTES // KIB} KiB together. Write variables into a file "
-            "by `setup`, or put packages into one, as `pkgs.buildEnv` does."
-        )
-    if len(made.setup.encode()) > SETUP_BYTES:
-        return (
-            f"`setup` has {len(made.setup.encode())} bytes; a box takes {SETUP_BYTES // KIB} KiB. "
-            "Put it into a script of the repository, and let `setup` run that."
-        )
-    return None
 
 
 def decide_kept(size: int) -> tuple[int, int] | None:

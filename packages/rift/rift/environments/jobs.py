@@ -19,7 +19,6 @@ from rift.drivers.forge.protocol import ForgeError, ForgeInterrupted
 from rift.drivers.github.protocol import GitHubError
 from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 from rift.environments import actions
-from rift.environments.decide import decide_made
 from rift.environments.model import Environment, Made
 from rift.origins import actions as origins
 from rift.repos import actions as repos
@@ -133,8 +132,6 @@ async def _work(deps: Deps, taken: Environment) -> _Done | None:
     async with _Log(deps, taken) as said:
         built = await deps.builder.build(taken.build, taken.repo, mirror, taken.commit)
     made = None if built is None else Made(str(built.store), built.paths, built.env, built.setup)
-    if made is not None and (problem := decide_made(made)):
-        raise BuildError(problem)
     return _Done(made, lacks, said.size)
 
 

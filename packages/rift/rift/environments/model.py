@@ -35,10 +35,6 @@ LOG_READY = 64 * KIB
 """What is kept of the log of one that succeeded: its end."""
 FAILURE_MOST = MIB
 """The longest failure; of a longer one the middle is left out."""
-VARIABLES_MOST, VARIABLES_BYTES = 256, 48 * KIB
-"""What a box's first message holds beside Rift's own variables: so many, of so many bytes, PATH's packages too."""
-SETUP_BYTES = 128 * KIB
-"""The longest setup: that of a command (contract: Boxes)."""
 
 
 @dataclass(frozen=True, slots=True)

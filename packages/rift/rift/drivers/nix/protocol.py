@@ -11,6 +11,10 @@ from rift.drivers.data import Data
 
 LOG_PIECE = 256 * KIB
 """The most bytes of a log in one answer."""
+VARIABLES_MOST, VARIABLES_BYTES = 256, 48 * KIB
+"""What a box's first message holds beside Rift's own variables: so many, of so many bytes, PATH's packages too."""
+SETUP_BYTES = 64 * KIB
+"""The longest setup."""
 
 
 class BuildError(Exception):
@@ -30,7 +34,8 @@ class Built:
     """What a flake's `fixed-labs.rift.<system>` came to.
 
     `paths` are the packages' folders below /nix/store, in the flake's order; `env` are its variables; `setup` is the
-    script. `store` is the folder of the host that boxes see, read-only, as /nix/store.
+    script. `store` is the folder of the host that boxes see, read-only, as /nix/store. No more than a box takes, by the
+    bounds above.
     """
 
     store: Path

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keel.sizes import KIB
-from rift.drivers.nix.protocol import BuildError
+from rift.drivers.nix.protocol import SETUP_BYTES, VARIABLES_BYTES, VARIABLES_MOST, BuildError
 
 SYSTEMS = {"x86_64": "x86_64-linux", "aarch64": "aarch64-linux"}
 """Nix's names, by what `uname -m` says."""
@@ -17,9 +17,8 @@ OUTPUT = re.compile(r"[A-Za-z0-9+\-._?=]{1,200}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MEMBERS = ("env", "packages", "setup")
 PACKAGES_MOST = 1000
-TEXTS_MOST = {"env": 32 * KIB, "setup": 64 * KIB}
+TEXTS_MOST = {"env": 32 * KIB, "setup": SETUP_BYTES}
 """Characters of a variable, and of the setup."""
-VARIABLES_MOST = 1000
 
 #: A function of `fixed-labs.rift` to what this host wants of it. No string in the answer carries what it depends on:
 #: `needs` says that, by derivation, with the outputs.
@@ -127,7 +126,25 @@ def _wanted(answer: dict[str, Any], system: str) -> Wanted:
     paths = _packages(answer["packages"], here, needs)
     env = _env(answer["env"], here, needs, also)
     setup = _text(answer["setup"], f"{here}.setup", TEXTS_MOST["setup"], needs, also)
+    _fits(here, paths, env, setup)
     return Wanted(paths, tuple(needs), tuple(also), env, setup)
+
+
+def _fits(here: str, paths: tuple[str, ...], env: tuple[tuple[str, str], ...], setup: str) -> None:
+    """Raise BuildError where no box could have this: known before anything is built."""
+    size = sum(len(f"{name}={value}".encode()) for name, value in env)
+    on_path = sum(len(f"{path}/bin:") for path in paths)
+    if len(env) > VARIABLES_MOST or size + on_path > VARIABLES_BYTES:
+        raise BuildError(
+            f"{here}.env has {len(env)} variables of {size} bytes, and packages take {on_path} bytes of PATH; a box "
+            f"takes {VARIABLES_MOST} variables, and {VARIABLES_BYTES // KIB} KiB together. Write variables into a file "
+            "by `setup`, or put packages into one, as `pkgs.buildEnv` does."
+        )
+    if len(setup.encode()) > SETUP_BYTES:
+        raise BuildError(
+            f"{here}.setup has {len(setup.encode())} bytes; a box takes {SETUP_BYTES // KIB} KiB. "
+            "Put it into a script of the repository, and let `setup` run that."
+        )
 
 
 def _packages(found: Any, here: str, needs: dict[str, None]) -> tuple[str, ...]:
@@ -149,8 +166,6 @@ def _packages(found: Any, here: str, needs: dict[str, None]) -> tuple[str, ...]:
 def _env(found: Any, here: str, needs: dict[str, None], also: dict[str, None]) -> tuple[tuple[str, str], ...]:
     if "type" in found:
         raise BuildError(f"{here}.env is {_kind(found['type'])}; it should be an attribute set of strings.")
-    if len(found.get("all", {})) > VARIABLES_MOST:
-        raise BuildError(f"{here}.env has {len(found['all']):,} variables; {VARIABLES_MOST:,} are the most.")
     pairs = []
     for name, value in found.get("all", {}).items():
         if not NAME.fullmatch(name):
