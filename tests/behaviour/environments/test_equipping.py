@@ -14,6 +14,7 @@ from rift.agents.model import Failed
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box, BoxLine
 from rift.drivers.boxes.protocol import StoreLost
+from rift.names import HEAD_RESTS
 
 
 @pytest.mark.parametrize("goes_well", [True, False])
@@ -92,6 +93,28 @@ async def test_an_environment_that_is_gone_from_the_host_is_built_again_and_its_
     assert found.epoch == 2
     last = [spec for spec in flakes.place.driver.specs if spec.box == box.id][-1]
     assert last.equipment is not None
+    assert (await flakes.place.driver.inspect(box.id)).state == "running"
+
+
+async def test_a_box_with_work_in_it_outlasts_a_build_that_fails_for_the_hour_alone(flakes: Flakes) -> None:
+    head = await flakes.push("b")
+    lease = await flakes.place.open_task()
+    box = await flakes.place.running_box(lease.handle)
+    await flakes.place.driver.kill_agent(box.id)
+    flakes.place.driver.fail_starts.append(StoreLost("there is no /nix/store/0-tool"))
+    await flakes.place.worker.jobs["boxes.revive"](flakes.place.deps, box=box.id)
+    flakes.builder.lack = "There is no Nix on this host."
+    for _ in range(3):
+        await flakes.place.upkeep()
+    assert await flakes.state(head) == "failed"
+    await flakes.place.worker.jobs["boxes.revive"](flakes.place.deps, box=box.id)
+    assert (await flakes.place.box(box.id)).state == "running"
+    flakes.builder.lack = None
+    flakes.place.clock.advance(HEAD_RESTS)
+    for _ in range(3):
+        await flakes.place.upkeep()
+    await flakes.place.worker.jobs["boxes.revive"](flakes.place.deps, box=box.id)
+    assert await flakes.state(head) == "ready"
     assert (await flakes.place.driver.inspect(box.id)).state == "running"
 
 

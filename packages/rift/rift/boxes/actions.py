@@ -343,7 +343,7 @@ async def put_off(tx: Tx, id: str, incarnation: int) -> None:
 
 
 async def setup_failed(tx: Tx, deps: Deps, id: str, incarnation: int, reason: str) -> None:
-    """The repository's setup failed in this box, which is not made then: another try would say the same."""
+    """The repository's setup failed in this box, which is not made then; the head rests before there is another."""
     box = await store.find_locked(tx, id)
     if box is not None and box.state == "starting":
         await fail_in(tx, deps, id, incarnation, reason)

@@ -255,14 +255,14 @@ async def _launch(deps: Deps, id: str) -> None:
 async def _equipped(tx: Tx, deps: Deps, box: Box) -> tuple[bool, Equipment | None]:
     """Whether a box can be started now, and what it has beside the base.
 
-    It waits for the environment of its commit, and fails with it. One that has run before there were environments
-    has the base, as it had.
+    It waits for the environment of its commit, and fails with it; one with work in it only with what would fail again.
+    One that has run before there were environments has the base, as it had.
     """
     found = await environments.of_head(tx, box.repo, box.commit)
     if found is None and box.state == "running":
         return True, None
     if found is None or found.state != "ready":
-        if found is not None and found.state == "failed":
+        if found is not None and found.state == "failed" and (box.state == "starting" or found.stays):
             failure = found.failure or "its environment could not be built"
             await actions.fail_in(tx, deps, box.id, box.incarnation, failure, stays=found.stays)
         else:
