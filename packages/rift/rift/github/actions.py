@@ -41,7 +41,7 @@ from rift.registration import refusals as registration_refusals
 from rift.registration.actions import app_of
 
 __all__ = [
-    "account", "accounts_of", "app_of", "came_back", "connect", "connect_found", "cover", "disable", "enable",
+    "accounts_of", "app_of", "came_back", "connect", "connect_found", "cover", "disable", "enable",
     "everything", "found", "installation_token", "note_login", "note_removed", "note_suspended", "person_token",
 ]  # fmt: skip
 
@@ -66,11 +66,6 @@ async def installation_token(deps: Deps, installation: int, *, fresh: bool = Fal
 async def accounts_of(tx: Tx, org: str) -> list[GitHubAccount]:
     """The accounts of an organization (by id), removed ones last."""
     return await store.of_org(tx, org)
-
-
-async def account(tx: Tx, installation: int) -> GitHubAccount | None:
-    """The account of an installation."""
-    return await store.find(tx, installation)
 
 
 async def everything(deps: Deps) -> list[GitHubAccount]:

@@ -40,11 +40,6 @@ class GitHubAccount:
             return "suspended"
         return "enabled" if self.enabled else "disabled"
 
-    @property
-    def usable(self) -> bool:
-        """Whether its repositories may be read."""
-        return self.state == "enabled"
-
 
 @dataclass(frozen=True, slots=True)
 class Install:

@@ -62,7 +62,7 @@ class Repo:
 
     @property
     def open(self) -> bool:
-        """Whether it may be read and watched, and boxes be had of it."""
+        """Whether it may be read and watched, boxes be had of it, and a box ask anything of its forge."""
         return self.enabled and not (self.suspended_at or self.removed_at or self.uncovered_at)
 
     @property

@@ -18,14 +18,12 @@ from rift.deps import Deps
 from rift.drivers.carrier.protocol import CarrierError
 from rift.drivers.forge.packets import BadRequest, Packets, Push, beginning, joined, kept_of, once, section
 from rift.drivers.forge.protocol import FEED_BYTES, ForgeError, Part
-from rift.github import actions as github
 from rift.logins import actions as logins
 from rift.logins import refusals as logins_refusals
 from rift.origins import actions as origins
 from rift.people import actions as people
 from rift.repos import actions as repos
 from rift.repos.decide import main_of
-from rift.repos.model import Repo
 from rift.secrets import actions as secrets
 from rift.verbs import refusals, store
 from rift.verbs.decide import (
@@ -115,7 +113,7 @@ async def speaks(deps: Deps, speaker: Speaker) -> bool:
 async def _judged(tx: Tx, standing: Standing) -> Admitted | Refusal:
     repo = await repos.repo_by_id(tx, standing.repo)
     member = await people.role_in(tx, repo.org, standing.owner) if repo and standing.owner else None
-    return decide_admit(standing, repo, member, repo is not None and await _covered(tx, repo))
+    return decide_admit(standing, repo, member)
 
 
 async def record(
@@ -374,14 +372,6 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
     if start[:4] != (b"PACK" if asked.brings else b""):
         raise BadRequest("after its refs comes something else than a pack")
     return _Read(asked, words, shallow, options, joined(start, body))
-
-
-async def _covered(tx: Tx, repo: Repo) -> bool:
-    """Whether the forge still lets Rift in."""
-    if repo.account is None:
-        return repo.uncovered_at is None
-    account = await github.account(tx, repo.account)
-    return repo.uncovered_at is None and account is not None and account.usable
 
 
 def _refused(asked: Asked, refused: Push, reasons: Mapping[str, str], refusal: Refusal) -> Answer:

@@ -36,8 +36,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(\x07|\x1b\\)|[@-Z\\-_])")
 
 
-def decide_admit(standing: Standing, repo: Repo | None, member: Membership | None, covered: bool) -> Admitted | Refusal:
-    """Whether a box may ask anything of its forge at this moment. `covered`: the forge still lets Rift in."""
+def decide_admit(standing: Standing, repo: Repo | None, member: Membership | None) -> Admitted | Refusal:
+    """Whether a box may ask anything of its forge at this moment."""
     if standing.task is None or standing.owner is None or not standing.open or repo is None:
         return refusals.task_closed(standing)
     if standing.disabled:
@@ -46,7 +46,7 @@ def decide_admit(standing: Standing, repo: Repo | None, member: Membership | Non
         return refusals.not_member(repo.full)
     if standing.state not in RUNS:
         return refusals.not_running(standing)
-    if not covered:
+    if not repo.open:
         return refusals.uncovered(repo, member.name)
     return Admitted(standing.box, standing.name, standing.task, standing.owner, repo, member.name)
 
