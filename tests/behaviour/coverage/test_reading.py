@@ -119,6 +119,32 @@ async def test_only_watched_repositories_are_polled_and_as_often_as_is_set(acme:
     assert await acme.jobs() == [("origins.sync", {"repo": (await acme.rows())[app.id]["id"]})]
 
 
+async def test_a_name_that_another_repository_has_taken_leads_to_nothing_of_that_one(acme: Covering) -> None:
+    deps, (app,) = acme.hub.deps, acme.covers("app")
+    await acme.cover()
+    assert isinstance(await acme.watch("acme-inc/app"), Watched)
+    id = (await acme.rows())[app.id]["id"]
+    async with deps.db.tx() as tx:
+        await tx.run("DELETE FROM procrastinate_jobs")
+    old = acme.becomes(app, name="app-old")
+    (new,) = acme.covers("app")
+    acme.forge.repositories[new.clone_url] = {"main": "e" * 40}
+
+    synced = await origins.sync_repo(deps, id)
+    assert synced is not None
+    assert synced.failure is not None
+    assert "another repository at GitHub" in synced.failure
+    assert synced.changes == ()
+    assert await acme.jobs() == [("coverage.cover", {"installation": acme.there.id})]
+    assert not any("e" * 40 in one.commits for one in acme.forge.mirrors.values())
+
+    await acme.cover()
+    assert (await acme.rows())[old.id]["full"] == "acme-inc/app-old"
+    synced = await origins.sync_repo(deps, id)
+    assert synced is not None
+    assert synced.failure is None
+
+
 async def test_a_large_repository_is_read_on_and_the_call_says_to_come_back(
     acme: Covering, monkeypatch: pytest.MonkeyPatch
 ) -> None:

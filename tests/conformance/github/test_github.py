@@ -80,6 +80,22 @@ async def test_what_an_installation_covers_comes_in_pages_of_a_hundred(kit: Kit)
     assert one.clone_url.endswith(f"/acme/{one.name}.git")
 
 
+async def test_a_repository_is_found_by_its_name_and_known_by_its_id(kit: Kit) -> None:
+    kit.org("acme", ["ada"])
+    id = kit.install("acme")
+    for name in ("app", "lib"):
+        kit.repository(id, f"acme/{name}")
+    token = await token_of(kit, id)
+    page = await kit.github.repositories(token, 1)
+    for one in page.repositories:
+        assert await kit.github.repository(token, f"acme/{one.name}") == one
+    assert len({one.id for one in page.repositories}) == 2
+    with pytest.raises(GitHubMissing):
+        await kit.github.repository(token, "acme/other")
+    with pytest.raises(GitHubDenied):
+        await kit.github.repository("ghs_no-token-of-anybody", "acme/app")
+
+
 async def test_a_person_logs_in_by_typing_a_code_and_it_is_good_once(kit: Kit) -> None:
     kit.user("ada")
     code = await kit.github.device_code(kit.app)

@@ -166,6 +166,7 @@ async def sync_repo(deps: Deps, id: str, *, thorough: bool = False) -> Synced | 
             access = await access_of(deps, repo)
             seen = None if thorough else storable(await deps.forge.heads(repo.url, access))
             if seen != known or (known and not await deps.forge.has(mirror)):
+                await _is_it(deps, repo, access)
                 heads = storable(await deps.forge.fetch(repo.url, mirror, access))
             if repo.forge == "local" and (seen != known or default not in heads):
                 named = await deps.forge.default(repo.url, access)
@@ -202,6 +203,18 @@ async def _apply(
             await tx.notify(repos.topic(repo.org))
         await tx.notify(f"repo:{repo.id}")
         return Synced(await repos.repo_by_id(tx, repo.id) or repo, moved, failure)
+
+
+async def _is_it(deps: Deps, repo: Repo, access: Access | None) -> None:
+    """Raises GitHubError where another of GitHub's repositories has the name now: nothing of that one is ours.
+
+    Whoever gives up a name, or a login, leaves it to anybody, until the next list of what is covered.
+    """
+    if repo.github_id is None or access is None:
+        return
+    there = await deps.github.repository(access.password, repo.full)
+    if there.id != repo.github_id:
+        raise GitHubError(f"{repo.full} is another repository at GitHub now, and the one it was has another name.")
 
 
 async def _sync_waiting(deps: Deps, repo: Repo) -> Synced:

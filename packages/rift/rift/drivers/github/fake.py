@@ -33,6 +33,7 @@ from rift.drivers.github.protocol import (
     UserTokens,
 )
 
+Key = TypeVar("Key")
 Thing = TypeVar("Thing")
 
 PER_PAGE = 100
@@ -210,21 +211,21 @@ class FakeGitHub:
 
     async def owns(self, token: str, org: str, login: str) -> bool:
         self._ask("owns")
-        id, until = self.tokens.get(token, (0, self.clock.now()))
-        if until <= self.clock.now() or id not in self.installs or self.installs[id].suspended:
-            raise GitHubDenied("GitHub does not allow it: bad credentials")
+        id = self._installed_by(token)
         if self.installs[id].account.login != org:
             return False
         return login in self.owners.get(org, ())
 
     async def repositories(self, token: str, page: int) -> RepositoryPage:
         self._ask("repositories")
-        id, until = self.tokens.get(token, (0, self.clock.now()))
-        if until <= self.clock.now() or id not in self.installs or self.installs[id].suspended:
-            raise GitHubDenied("GitHub does not allow it: bad credentials")
-        covered = self.covered[id]
+        covered = self.covered[self._installed_by(token)]
         shown = covered[(page - 1) * PER_PAGE : page * PER_PAGE]
         return RepositoryPage(tuple(shown), len(covered), page + 1 if len(covered) > page * PER_PAGE else None)
+
+    async def repository(self, token: str, full: str) -> Repository:
+        self._ask("repository")
+        covered = self.covered[self._installed_by(token)]
+        return self._there({f"{one.owner}/{one.name}": one for one in covered}, full)
 
     # People --------------------------------------------------------------------------------------------------------
 
@@ -366,15 +367,19 @@ class FakeGitHub:
     def _installed(self, id: int) -> Installation:
         return self._there(self.installs, id)
 
-    def _there(self, found: Mapping[int, Thing], id: int) -> Thing:
+    def _installed_by(self, token: str) -> int:
+        id, until = self.tokens.get(token, (0, self.clock.now()))
+        if until <= self.clock.now() or id not in self.installs or self.installs[id].suspended:
+            raise GitHubDenied("GitHub does not allow it: bad credentials")
+        return id
+
+    def _there(self, found: Mapping[Key, Thing], id: Key) -> Thing:
         if id not in found:
             raise GitHubMissing("GitHub has no such thing, or does not show it (status 404): Not Found")
         return found[id]
 
     def _project(self, full: str) -> Project:
-        if full not in self.projects:
-            raise GitHubMissing("GitHub has no such thing, or does not show it (status 404): Not Found")
-        return self.projects[full]
+        return self._there(self.projects, full)
 
     def _open_project(self, full: str) -> Project:
         project = self._project(full)

@@ -45,6 +45,7 @@ from rift.drivers.github.protocol import (
     NoLogin,
     NotYet,
     Pull,
+    Repository,
     RepositoryPage,
     UserTokens,
 )
@@ -130,6 +131,10 @@ class HttpGitHub:
             tuple(reading.repository(one, self._url) for one in items), reading.number(found, "total_count"),
             said.page("next"),
         )  # fmt: skip
+
+    async def repository(self, token: str, full: str) -> Repository:
+        """The repository that has this name now; GitHub leads from a name of before to the one that had it last."""
+        return reading.repository((await self._read(token, full, "")).json(), self._url)
 
     # People --------------------------------------------------------------------------------------------------------
 

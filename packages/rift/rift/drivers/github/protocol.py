@@ -234,6 +234,9 @@ class GitHub(Protocol):
     async def repositories(self, token: str, page: int) -> RepositoryPage:
         """A page (from 1, of 100) of what an installation covers, by its token."""
 
+    async def repository(self, token: str, full: str) -> Repository:
+        """The repository that has this name now; where none has, it may be told which had it last."""
+
     # People --------------------------------------------------------------------------------------------------------
 
     async def device_code(self, app: App) -> DeviceCode:
