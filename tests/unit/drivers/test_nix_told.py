@@ -92,8 +92,8 @@ def test_an_answer_of_another_form_is_refused(answer: str) -> None:
 
 
 def test_texts_and_lists_have_a_most() -> None:
-    long = GOOD | {"setup": {"text": "x" * 70_000, "needs": []}}
-    with pytest.raises(BuildError, match=r"setup has 70,000 characters; 65,536 are the most\."):
+    long = GOOD | {"env": {"all": {"A": {"text": "x" * 40_000, "needs": []}}}}
+    with pytest.raises(BuildError, match=r"env\.A has 40,000 characters; 32,768 are the most\."):
         expression.wanted(json.dumps(long), "x86_64-linux")
     many = GOOD | {"packages": [PACKAGE] * 1001}
     with pytest.raises(BuildError, match=r"packages has 1,001 derivations; 1,000 are the most\."):
@@ -119,6 +119,7 @@ def one_of(text: str) -> dict[str, object]:
             "as `pkgs.buildEnv` does",
         ),
         ({"setup": one_of("\u20ac" * (SETUP_BYTES // 3 + 1))}, "setup has 65538 bytes"),
+        ({"setup": one_of("x" * (SETUP_BYTES + 1))}, "setup has 65537 bytes; a box takes 64 KiB. Put it into a script"),
         ({"setup": one_of("x" * SETUP_BYTES)}, None),
     ],
 )

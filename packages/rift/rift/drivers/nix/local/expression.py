@@ -17,8 +17,8 @@ OUTPUT = re.compile(r"[A-Za-z0-9+\-._?=]{1,200}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MEMBERS = ("env", "packages", "setup")
 PACKAGES_MOST = 1000
-TEXTS_MOST = {"env": 32 * KIB, "setup": SETUP_BYTES}
-"""Characters of a variable, and of the setup."""
+VARIABLE_MOST = 32 * KIB
+"""Characters of one variable."""
 
 #: A function of `fixed-labs.rift` to what this host wants of it. No string in the answer carries what it depends on:
 #: `needs` says that, by derivation, with the outputs.
@@ -125,7 +125,7 @@ def _wanted(answer: dict[str, Any], system: str) -> Wanted:
     also: dict[str, None] = {}
     paths = _packages(answer["packages"], here, needs)
     env = _env(answer["env"], here, needs, also)
-    setup = _text(answer["setup"], f"{here}.setup", TEXTS_MOST["setup"], needs, also)
+    setup = _text(answer["setup"], f"{here}.setup", needs, also)
     _fits(here, paths, env, setup)
     return Wanted(paths, tuple(needs), tuple(also), env, setup)
 
@@ -173,11 +173,14 @@ def _env(found: Any, here: str, needs: dict[str, None], also: dict[str, None]) -
                 f"{here}.env has {_shown(name)}, which cannot be a variable's name: letters, digits and _ can, "
                 "the first no digit."
             )
-        pairs.append((name, _text(value, f"{here}.env.{name}", TEXTS_MOST["env"], needs, also)))
+        text = _text(value, f"{here}.env.{name}", needs, also)
+        if len(text) > VARIABLE_MOST:
+            raise BuildError(f"{here}.env.{name} has {len(text):,} characters; {VARIABLE_MOST:,} are the most.")
+        pairs.append((name, text))
     return tuple(pairs)
 
 
-def _text(found: dict[str, Any], where: str, most: int, needs: dict[str, None], also: dict[str, None]) -> str:
+def _text(found: dict[str, Any], where: str, needs: dict[str, None], also: dict[str, None]) -> str:
     if "type" in found:
         mend = ' Write it as a string: "…".' if found["type"] in ("int", "float", "bool") else ""
         raise BuildError(f"{where} is {_kind(found['type'])}; it should be a string.{mend}")
@@ -187,8 +190,6 @@ def _text(found: dict[str, Any], where: str, most: int, needs: dict[str, None], 
     if "\0" in text:
         raise ValueError  # no string of Nix's has it, and no variable or shell can
     text.encode()  # nor half of a character: a ValueError
-    if len(text) > most:
-        raise BuildError(f"{where} has {len(text):,} characters; {most:,} are the most.")
     for one in found["needs"]:
         if one["drv"].endswith(".drv") and one["outputs"]:
             needs.update({f"{_derivation(one['drv'])}!{_output(output)}": None for output in one["outputs"]})
