@@ -11,6 +11,8 @@ import pytest
 from tests.behaviour.cli.systems import Told, folder, rift
 from tests.conformance.nix.flakes import HELLO, SYSTEM, derivation, flake
 
+from rift.drivers.nix.local.folder import Folder
+
 pytestmark = pytest.mark.needs("nix")
 GOOD = flake(f'{{ packages = [ {HELLO} ]; env.HELLO = "world"; setup = "echo one\\necho two\\n"; }}')
 
@@ -82,3 +84,16 @@ def test_a_folder_without_a_flake_of_ours_has_the_base(data: Path, tmp_path: Pat
 def test_what_cannot_be_tried_is_told_by_an_exit_code_of_its_own(data: Path, tmp_path: Path) -> None:
     told = check(data, tmp_path / "absent")
     assert (told.status, told.err) == (2, f"rift: {tmp_path}/absent is no folder.\n")
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_the_host_refuses_is_no_fault_of_the_flake(more: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "flake.nix").write_text(GOOD)
+    with folder() as data:
+        there = data / "nix" / Folder(tmp_path).name
+        there.parent.mkdir(mode=0o711)
+        there.write_text("in the way")
+        told = check(data, tmp_path, *more)
+        reason = f"{there}: File exists."
+    assert told.status == 2
+    assert json.loads(told.out) == {"ok": False, "reason": reason} if more else told.err == f"rift: {reason}\n"

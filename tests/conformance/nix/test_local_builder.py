@@ -13,7 +13,7 @@ from tests.conformance.nix.flakes import HELLO, SYSTEM, derivation, flake, whole
 from keel.sizes import MIB
 from keel.testing import eventually
 from rift.drivers.nix.local import LocalBuilder
-from rift.drivers.nix.protocol import BuildError, Built
+from rift.drivers.nix.protocol import BuildError, BuildInterrupted, Built
 
 BUILD = "e-1"
 HERE = f"fixed-labs.rift.{SYSTEM}"
@@ -63,6 +63,14 @@ async def test_what_variables_and_the_setup_name_is_built_too(local: LocalKit) -
     await local.builder.keep(local.repo, (BUILD,))
     assert in_store["LIBRARY"].exists()
     assert in_store["SOURCE"].exists()
+
+
+async def test_what_the_host_refuses_is_no_failure_of_the_flake_and_may_go_better(local: LocalKit) -> None:
+    (local.data / "nix").write_text("in the way")
+    with pytest.raises(BuildInterrupted, match=f"^{local.data}/nix: File exists.$"):
+        await built(local, flake("{ }"))
+    (local.data / "nix").unlink()
+    assert (await built(local, flake("{ }"))).paths == ()
 
 
 async def test_an_environment_may_be_empty(local: LocalKit) -> None:

@@ -44,7 +44,7 @@ def check(
     """
     from rift import app as composition
     from rift.drivers.nix.local.folder import Folder
-    from rift.drivers.nix.protocol import BuildError
+    from rift.drivers.nix.protocol import BuildError, BuildInterrupted
 
     place = find(data)
     builder = composition.local_nix(place.settings, place.data)
@@ -61,6 +61,8 @@ def check(
         note(f"Left out, as git does not know them (`git add` has them counted): {shown}")
     try:
         built = loop(_build(builder, source))
+    except BuildInterrupted as error:
+        _cannot(error.reason, as_json=as_json)
     except BuildError as error:
         if as_json:
             print(json.dumps({"ok": False, "reason": error.reason}))

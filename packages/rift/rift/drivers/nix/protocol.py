@@ -26,7 +26,7 @@ class BuildError(Exception):
 
 
 class BuildInterrupted(BuildError):
-    """What was begun was ended from outside: tried again, it may well go better."""
+    """What was begun was ended from outside, or refused by the host: tried again, it may well go better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from rift.drivers.nix.local.config import NixConfig
 from rift.drivers.nix.local.places import Place
 from rift.drivers.nix.local.source import Commit, Source
 from rift.drivers.nix.local.steps import Jailed
-from rift.drivers.nix.protocol import LOG_PIECE, BuildError, Built, LogPiece
+from rift.drivers.nix.protocol import LOG_PIECE, BuildError, BuildInterrupted, Built, LogPiece
 
 SLOT_SECONDS = 0.2
 
@@ -44,12 +44,12 @@ class LocalBuilder:
         return await flakes.ours(mirror, commit)
 
     @outside_transactions
-    @telling(BuildError, "The environment")
     async def build(self, build: str, repo: str, mirror: Path, commit: str) -> Built | None:
         return await self.build_from(build, repo, Commit(mirror, commit))
 
+    @telling(BuildInterrupted, "The environment")
     async def build_from(self, build: str, repo: str, source: Source) -> Built | None:
-        """As `build`, whatever the source is."""
+        """As `build`, whatever the source is. Raises BuildInterrupted where it is not the flake that it fails by."""
         if not await source.has_ours():
             return None
         place = await self._place(repo)

@@ -165,7 +165,7 @@ class Jailed:
         except ValueError:
             raise BuildError("What watches over builds answered nothing of use.") from None
         if "error" in found:
-            raise BuildError(f"The jail of the build cannot be made: {found['error']}.")
+            raise BuildInterrupted(f"The jail of the build cannot be made: {found['error']}.")
         why = []
         if over := found["over"]:
             limits = {
