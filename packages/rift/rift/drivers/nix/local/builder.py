@@ -112,7 +112,7 @@ class LocalBuilder:
         with tried(place.lock) as free:  # else a build runs, which collects at its end
             if free is None or not any(one.dropped for one in places.records(place)):
                 return
-            if found.lacking(self._config.places) is not None:
+            if await asyncio.to_thread(found.lacking, self._config.places) is not None:
                 return  # nothing can be collected without Nix
             log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             try:
