@@ -56,7 +56,9 @@ COMMAND_BYTES = 131_072
 READ_BYTES = 65_536
 WRITE_BYTES = 8 * MIB
 HEAD_RESTS = timedelta(seconds=60)
-"""How long a failure at a head answers for new boxes, and its pool makes none, before another box is tried."""
+"""How long a failure at a head answers for new boxes, before another box is tried."""
+POOL_RESTS_MOST = timedelta(hours=1)
+"""How long a head's pool rests at most after a failure: as long as boxes have failed by then, one after the other."""
 WARM_MOST = 100
 """The most warm boxes of one watched ref."""
 BOX_MEMORY = 256 * MIB

@@ -147,6 +147,30 @@ async def test_a_setup_that_fails_makes_no_box_and_is_the_heads_failure(flakes: 
     assert (await flakes.watch()).failure == told
 
 
+async def test_a_setup_that_keeps_failing_is_tried_less_and_less_often_until_somebody_asks(flakes: Flakes) -> None:
+    place = flakes.place
+
+    async def tries(minutes: int) -> int:
+        """How many warm boxes there were in so many minutes, each of which fails at once."""
+        made = 0
+        for _ in range(minutes):
+            place.clock.advance(HEAD_RESTS)
+            await place.upkeep()
+            for box in [box for box in await place.all_boxes() if box.state == "starting"]:
+                assert await agents.events(place.deps, place.agent(box.id), [Failed("exit 3", setup=True)])
+                made += 1
+        return made
+
+    await flakes.push("b", setup="exit 3\n")
+    assert await tries(1) == 1
+    assert await tries(64) == 7  # after 1, 1, 2, 4, 8, 16, 32 minutes
+    assert await tries(600) == 10
+    await place.watch(1)
+    assert await tries(8) == 4
+    await flakes.push("c", setup="exit 3\n")
+    assert await tries(8) == 4
+
+
 async def test_a_setup_has_its_time_before_its_box_counts_as_stuck(flakes: Flakes) -> None:
     await flakes.push("b", setup="make\n")
     lease = await flakes.place.open_task()

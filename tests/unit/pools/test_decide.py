@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rift.names import HEAD_RESTS
+from rift.names import HEAD_RESTS, POOL_RESTS_MOST
 from rift.pools.decide import decide_fill
 from rift.pools.model import Fill, Wanted, WarmBox
 
@@ -47,6 +47,22 @@ def test_a_pool_makes_what_is_missing_and_drains_what_is_not_wanted(
 @pytest.mark.parametrize(("ago", "made"), [(timedelta(0), 0), (HEAD_RESTS - timedelta(seconds=1), 0), (HEAD_RESTS, 2)])
 def test_a_head_whose_box_failed_rests_for_a_minute(ago: timedelta, made: int) -> None:
     assert decide_fill(Wanted(2, HEAD, NOW - ago), [warm("old", commit=OLD)], NOW) == Fill(made, ("old",))
+
+
+@pytest.mark.parametrize(
+    ("failing", "rest"),
+    [
+        (timedelta(0), HEAD_RESTS),
+        (timedelta(seconds=61), timedelta(seconds=61)),
+        (timedelta(minutes=9), timedelta(minutes=9)),
+        (timedelta(days=9), POOL_RESTS_MOST),
+    ],
+)
+def test_a_head_whose_boxes_fail_again_and_again_rests_longer_each_time(failing: timedelta, rest: timedelta) -> None:
+    for ago, made in ((rest - timedelta(seconds=1), 0), (rest, 2)):
+        failed_at = NOW - ago
+        wanted = Wanted(2, HEAD, failed_at, failing_since=failed_at - failing)
+        assert decide_fill(wanted, [], NOW) == Fill(made, ())
 
 
 boxes = st.lists(

@@ -25,7 +25,10 @@ async def fill(deps: Deps, repo: str, ref: str) -> Fill:
     async with deps.db.tx() as tx:
         await store.lock(tx, repo, ref)
         watch = await repos.pooled(tx, repo, ref)
-        wanted = Wanted(watch.warm, watch.head, watch.failure_at, await _ready(tx, deps, watch)) if watch else None
+        wanted = None
+        if watch is not None:
+            ready = await _ready(tx, deps, watch)
+            wanted = Wanted(watch.warm, watch.head, watch.failure_at, ready, watch.failing_since)
         step = decide_fill(wanted, await store.unclaimed(tx, repo, ref), deps.clock.now())
         found = await repos.repo_by_id(tx, repo)
         if step.make and found is not None and wanted is not None and wanted.head is not None:

@@ -18,13 +18,16 @@ class WarmBox:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the watched ref asks for: so many warm boxes at this head; and when a box of the head last failed."""
+    """What the watched ref asks for: so many warm boxes at this head; and when a box of the head last failed, and first
+    of those that failed one after the other.
+    """
 
     warm: int
     head: str | None
     failed_at: datetime | None = None
     ready: bool = True
     """Whether the head's environment is there; until then none is made."""
+    failing_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

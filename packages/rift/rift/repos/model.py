@@ -91,6 +91,8 @@ class Watch:
     """Whether it would fail again as it is (what builds an environment), so that nothing is tried by itself."""
     asked_at: datetime | None = None
     """When rift_watch was last called for it."""
+    failing_since: datetime | None = None
+    """When the first of the failures of that head came which nothing has mended in between."""
 
     @property
     def why(self) -> str:

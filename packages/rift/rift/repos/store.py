@@ -41,7 +41,8 @@ _WATCHES = """
            ) AS ready,
            CASE WHEN w.failure_commit = h.commit THEN w.failure END AS failure,
            CASE WHEN w.failure_commit = h.commit THEN w.failure_at END AS failure_at,
-           w.failure_commit = h.commit AND w.failure_stays IS TRUE AS failure_stays, w.asked_at
+           w.failure_commit = h.commit AND w.failure_stays IS TRUE AS failure_stays, w.asked_at,
+           CASE WHEN w.failure_commit = h.commit THEN w.failing_since END AS failing_since
     FROM watches w LEFT JOIN heads h ON h.repo = w.repo AND h.ref = w.ref
 """
 
@@ -300,7 +301,7 @@ async def put_watch(tx: Tx, repo: str, ref: str, warm: int, now: datetime) -> No
         VALUES (%(repo)s, %(ref)s, %(warm)s, %(now)s, %(now)s)
         ON CONFLICT (repo, ref) DO UPDATE
         SET warm = excluded.warm, asked_at = excluded.asked_at, failure = NULL, failure_commit = NULL,
-            failure_at = NULL, failure_stays = false
+            failure_at = NULL, failure_stays = false, failing_since = NULL
         """,
         {"repo": repo, "ref": ref, "warm": warm, "now": now},
     )
@@ -324,11 +325,12 @@ async def unclaimed(tx: Tx, repo: str, ref: str) -> int:
 
 
 async def put_failure(tx: Tx, repo: str, ref: str, commit: str, failure: str, stays: bool, now: datetime) -> None:
-    """Note why no box of a head could be made, and whether trying again is in vain."""
+    """Note why no box of a head could be made, whether trying again is in vain, and when the first of a row failed."""
     await tx.run(
         """
         UPDATE watches
-        SET failure = %(failure)s, failure_commit = %(commit)s, failure_at = %(now)s, failure_stays = %(stays)s
+        SET failure = %(failure)s, failure_commit = %(commit)s, failure_at = %(now)s, failure_stays = %(stays)s,
+            failing_since = coalesce(CASE WHEN failure_commit = %(commit)s THEN failing_since END, %(now)s)
         WHERE repo = %(repo)s AND ref = %(ref)s
         """,
         {"repo": repo, "ref": ref, "commit": commit, "failure": failure, "stays": stays, "now": now},
@@ -339,7 +341,8 @@ async def drop_failure(tx: Tx, repo: str, ref: str, commit: str) -> None:
     """A box of this head could be made: forget that it could not."""
     await tx.run(
         """
-        UPDATE watches SET failure = NULL, failure_commit = NULL, failure_at = NULL, failure_stays = false
+        UPDATE watches SET failure = NULL, failure_commit = NULL, failure_at = NULL, failure_stays = false,
+                           failing_since = NULL
         WHERE repo = %(repo)s AND ref = %(ref)s AND failure_commit = %(commit)s
         """,
         {"repo": repo, "ref": ref, "commit": commit},

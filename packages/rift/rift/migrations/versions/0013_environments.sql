@@ -51,8 +51,9 @@ LATERAL (
     ) AS there
 ) head;
 
--- When somebody last asked for a watched ref, and whether its failure is one that comes again --------------------------
-ALTER TABLE watches ADD COLUMN asked_at timestamptz, ADD COLUMN failure_stays boolean NOT NULL DEFAULT false;
+-- Watched refs: when somebody last asked, whether the failure comes again, since when there were none but failures -----
+ALTER TABLE watches ADD COLUMN asked_at timestamptz, ADD COLUMN failure_stays boolean NOT NULL DEFAULT false,
+    ADD COLUMN failing_since timestamptz;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON environments, environment_logs TO rift_runtime;
 GRANT SELECT ON environment_uses TO rift_runtime;
