@@ -51,8 +51,11 @@ async def limited(kit: LocalKit, box: str = BOX, limits: Limits = SMALL, incarna
 
 
 async def run(seat: Seat, command: str) -> dict[str, Any]:
-    """A command's end, with its output's last bytes as `output`."""
-    ended = await seat.event("ended", await seat.order("bash", command=command), within=60)
+    """A command's end, with its output's last bytes as `output`.
+
+    Where others free disk meanwhile, files are counted after a minute only: those that wait to be ended sleep longer.
+    """
+    ended = await seat.event("ended", await seat.order("bash", command=command, timeout=110), within=120)
     return {**ended, "output": base64.b64decode(ended["tail"]).decode()}
 
 
@@ -116,7 +119,7 @@ async def test_one_file_stops_at_the_disks_limit(local: LocalKit) -> None:
 
 async def test_many_files_beyond_the_disks_limit_end_the_command_and_can_be_deleted(local: LocalKit) -> None:
     seat, neighbour = await limited(local), await started(local, OTHER)
-    write = "for i in $(seq 150); do head -c 1M /dev/zero > $1.$i; sleep 0.02; done; sleep 30"
+    write = "for i in $(seq 150); do head -c 1M /dev/zero > $1.$i; sleep 0.02; done; sleep 90"
     ended = await run(seat, f"w() {{ {write}; }}; w many")
     assert ended["reason"].startswith("disk full (limit 64 MiB, Rift:Boxes:Disk)")
     assert ended["exit"] != 0
@@ -131,7 +134,7 @@ async def test_many_files_beyond_the_disks_limit_end_the_command_and_can_be_dele
 
 async def test_files_without_a_name_count_too(local: LocalKit) -> None:
     seat = await limited(local)
-    hide = "for i in $(seq 30); do exec {f}>gone.$i; rm gone.$i; head -c 8M /dev/zero >&$f; sleep 0.1; done; sleep 30"
+    hide = "for i in $(seq 30); do exec {f}>gone.$i; rm gone.$i; head -c 8M /dev/zero >&$f; sleep 0.1; done; sleep 90"
     ended = await run(seat, hide)
     assert ended["reason"].startswith("disk full (limit 64 MiB, Rift:Boxes:Disk)")
     await works(seat)
@@ -141,7 +144,7 @@ async def test_a_writer_in_the_background_does_not_go_on_for_ever(local: LocalKi
     seat = await limited(local)
     await run(seat, "mkdir closed && chmod 300 closed && (setsid sh -c 'for i in $(seq 400); do head -c 1M /dev/zero > "
                     "closed/$i; sleep 0.03; done' >/dev/null 2>&1 &)")  # fmt: skip
-    ended = await run(seat, "sleep 30")
+    ended = await run(seat, "sleep 90")
     assert ended["reason"].startswith("disk full (limit 64 MiB, Rift:Boxes:Disk)")
 
     async def ended_all() -> bool:
@@ -154,7 +157,7 @@ async def test_a_writer_in_the_background_does_not_go_on_for_ever(local: LocalKi
 async def test_more_files_than_the_limit_has_room_for_are_too_much(local: LocalKit) -> None:
     seat = await limited(local)
     ended = await run(
-        seat, "python3 -c \"import time\nfor n in range(9000): open(f'f{n}', 'w').close()\ntime.sleep(30)\""
+        seat, "python3 -c \"import time\nfor n in range(9000): open(f'f{n}', 'w').close()\ntime.sleep(90)\""
     )
     assert ended["reason"] == "disk full (limit 64 MiB, Rift:Boxes:Disk): more than 4,096 files"
     assert (await run(seat, "find . -name 'f*' -delete"))["exit"] == 0
@@ -164,7 +167,7 @@ async def test_more_files_than_the_limit_has_room_for_are_too_much(local: LocalK
 async def test_folders_too_deep_to_be_counted_are_told_and_can_be_deleted(local: LocalKit) -> None:
     seat = await limited(local)
     dig = "import os, time\nfor _ in range(1200): os.mkdir('d'); os.chdir('d')\nopen('x', 'wb').write(bytes(9 << 20))\n"
-    ended = await run(seat, f'python3 -c "{dig}time.sleep(30)"')
+    ended = await run(seat, f'python3 -c "{dig}time.sleep(90)"')
     assert ended["reason"].startswith("disk full (limit 64 MiB, Rift:Boxes:Disk): folders are nested deeper than 1,000")
     assert (await run(seat, "rm -rf d"))["exit"] == 0
 
