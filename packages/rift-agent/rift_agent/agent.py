@@ -10,7 +10,7 @@ import selectors
 import signal
 import sys
 
-from rift_agent import control, jail, libc, messages
+from rift_agent import author, control, jail, libc, messages
 from rift_agent.commands import Commands
 from rift_agent.config import BadConfig, Config, load
 from rift_agent.disk import Disk
@@ -218,6 +218,8 @@ class Agent:
                 self._exit = 0
                 if value is not None:
                     self._quitting.append(value)
+            elif kind == "author":
+                self._note_author(value)
             elif kind == "secrets" and self._commands:
                 self._commands.keep(value)
             elif kind == "command" and self._commands and not self._closing:
@@ -228,6 +230,12 @@ class Agent:
                 self._answer_ask(value)
         if self._closing and self._exit is None and self._uplink.idle():
             self._exit = 1
+
+    def _note_author(self, value: dict[str, str]) -> None:
+        try:
+            author.keep(self._config.dir, value["name"], value["email"])
+        except OSError as error:  # commands run all the same: git says that it knows nobody's name
+            say(f"whose the commits are could not be written: {error}")
 
     def _answer_ask(self, ask: dict[str, Any]) -> None:
         n, offset, limit = int(ask["n"]), int(ask["offset"]), min(int(ask["limit"]), ASK_LIMIT)

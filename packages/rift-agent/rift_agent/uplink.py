@@ -30,8 +30,8 @@ NEVER = "stopped by rift_stop before it started"
 
 
 class Uplink:
-    """Both threads. `deliver(kind, value)` gets ("secrets", {...}), ("command", {...}), ("stop", n), ("ask", {...}),
-    ("over", None), ("sent", None).
+    """Both threads. `deliver(kind, value)` gets ("author", {...}), ("secrets", {...}), ("command", {...}),
+    ("stop", n), ("ask", {...}), ("over", None), ("sent", None).
     """
 
     def __init__(self, config: Config, deliver: Deliver, power: Power) -> None:
@@ -47,6 +47,7 @@ class Uplink:
         self._queue: _queue.SimpleQueue[tuple[str, dict[str, Any]]] = _queue.SimpleQueue()
         self._unsent = 0
         self._secrets = 0  # which version of the repository's secrets was handed on; they come with the first command
+        self._author: dict[str, str] | None = None  # whose the commits are: handed on like them
         self._asked: set[str] = set()  # asks whose answer is not posted yet: they come again and again until it is
 
     def start_posting(self) -> None:
@@ -87,6 +88,7 @@ class Uplink:
                 "stopping": stopping,
                 "answering": answering,
                 "secrets": self._secrets,
+                "author": self._author,
                 "wait": WAIT,
                 "power": list(self._epoch),
             }
@@ -122,6 +124,10 @@ class Uplink:
                 self._taken.add(n)
                 self.tell({"type": "ended", "n": n, "exit": None, "reason": NEVER, "size": 0, "tail": "", "ran": False})
         self._stopped.update(stops)
+        author = work.get("author")
+        if author:
+            self._deliver("author", author)
+            self._author = author
         secrets = work.get("secrets")
         if secrets:  # before the commands that are to have them
             self._deliver("secrets", secrets["values"])

@@ -23,7 +23,7 @@ WORK = """
 set -e
 git switch -q -c work
 printf 'better\\n' >> README.md
-git -c user.name=Ada -c user.email=ada@example.org commit -q -a -m 'Make it better'
+git commit -q -a -m 'Make it better'
 git push -q origin work
 """
 
@@ -46,6 +46,8 @@ async def test_what_is_pushed_from_a_box_becomes_a_pull_request_that_it_can_ask_
 
     await rift.works(box, WORK)
     assert github.read(repo, "README.md", "work") == b"# app\nbetter\n"
+    author = await rift.works(box, "git log -1 --format='%an <%ae>'")
+    assert author.strip() == f"ada <{rift.ada.id}+ada@users.noreply.127.0.0.1>"
     pushed = github.hooks.last("push").body
     assert (pushed["ref"], pushed["pusher"]["name"]) == ("refs/heads/work", "ada")
 

@@ -62,6 +62,15 @@ async def test_git_in_a_box_fetches_and_pushes_plainly(hands: Hands, origin: Pat
     ]  # fmt: skip
 
 
+async def test_a_first_commit_is_the_persons_without_a_word_of_setting_up(hands: Hands, origin: Path) -> None:
+    await hands.take()
+    said = await hands.run("git switch -qc own-name; git commit -q --allow-empty -m one; git push -q origin HEAD 2>&1")
+    assert (said["exit"], said["output"]) == (0, "")
+    assert program.git(origin, "log", "-1", "--format=%an <%ae> %cn <%ce>", "own-name") == (
+        "ada <ada@example.org> ada <ada@example.org>"
+    )
+
+
 async def test_a_push_that_is_refused_reads_well_in_a_terminal(hands: Hands, origin: Path) -> None:
     await hands.take()
     before = program.git(origin, "rev-parse", "main")

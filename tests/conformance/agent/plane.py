@@ -36,6 +36,8 @@ class Plane:
         self.secrets: dict[str, str] = {}
         self.version = 0
         self.delivered: list[int] = []
+        self.author: dict[str, str] | None = None
+        self.authors: list[dict[str, str]] = []
         self._lose = False
         self._next = 0
         self._server: Server | None = None
@@ -132,6 +134,8 @@ class Plane:
                 said = {"commands": fresh, "stops": stops, "asks": asks, "power": self.power}
                 if fresh and body["secrets"] != self.version:
                     said["secrets"] = {"version": self.version, "values": self.secrets}
+                if fresh and body["author"] != self.author:
+                    said["author"] = self.author
                 return said
             return None
 
@@ -146,6 +150,7 @@ class Plane:
             if self.over:
                 return {"status": 410}
             self.delivered += [answer["secrets"]["version"]] if "secrets" in answer else []
+            self.authors += [answer["author"]] if "author" in answer else []
             self.claimed += [order["n"] for order in answer["commands"] if order["n"] not in self.claimed]
             if self._lose and answer["commands"]:
                 self._lose = False

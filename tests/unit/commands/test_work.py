@@ -12,19 +12,21 @@ from tests.unit.commands.test_decide import BOX, NOW, RUNS
 from keel.refusal import Refusal
 from rift.boxes.model import State
 from rift.commands.decide import Reach, decide_ids, decide_reach, decide_work
-from rift.commands.model import CommandId, Told
+from rift.commands.model import Author, CommandId, Told
 
+OWNER = {"email": "ada@example.org", "login": None, "id": None}
+HOST = "github.com"
 OTHER = "b-" + "c" * 24
 
 
 def row(n: int | None, **changes: Any) -> dict[str, Any]:
     """A row of a claim: the box's state and epoch, and one of its commands."""
     command = {"kind": "bash", "input": "make", "content": None, "timeout": 60, "stop_wanted": False, "trace": None}
-    return {"state": "running", "epoch": 3, "asked": False, "secrets": 7, "n": n, **command, **changes}
+    return {"state": "running", "epoch": 3, "asked": False, "secrets": 7, "owner": OWNER, "n": n, **command, **changes}
 
 
 def numbers(rows: list[dict[str, Any]], told: Told) -> tuple[list[object], tuple[int, ...]]:
-    work = decide_work(rows, (), told)
+    work = decide_work(rows, (), told, HOST)
     return [command["n"] for command in work.commands], work.stops
 
 
@@ -46,14 +48,32 @@ def test_an_agent_is_told_a_command_or_its_stop_until_it_says_that_it_knows(
 
 def test_an_agent_without_commands_is_told_its_power_and_what_it_is_not_answering_yet() -> None:
     asks: list[dict[str, object]] = [{"id": "a"}, {"id": "b"}]
-    work = decide_work([row(None, state="parked", asked=True)], asks, Told(answering=frozenset({"a"})))
+    work = decide_work([row(None, state="parked", asked=True)], asks, Told(answering=frozenset({"a"})), HOST)
     assert (work.commands, work.stops, work.asks, work.power) == ((), (), ({"id": "b"},), (3, True))
+
+
+@pytest.mark.parametrize(
+    ("owner", "author"),
+    [
+        (OWNER, Author("ada", "ada@example.org")),
+        ({**OWNER, "login": "adal", "id": 42}, Author("adal", "42+adal@users.noreply.github.com")),
+        (None, None),
+    ],
+)
+def test_with_a_command_comes_whose_the_commits_are_until_the_agent_has_it(
+    owner: dict[str, Any] | None, author: Author | None
+) -> None:
+    rows = [row(1, owner=owner)]
+    assert decide_work(rows, (), Told(), HOST).author == author
+    assert decide_work(rows, (), Told(author=Author("grace", "grace@example.org")), HOST).author == author
+    assert decide_work(rows, (), Told(author=author), HOST).author is None
+    assert decide_work(rows, (), Told(known=frozenset({1})), HOST).author is None
 
 
 def test_each_kind_of_command_is_told_with_what_it_needs_and_no_more() -> None:
     rows = [row(1, trace="00-t"), row(2, kind="read"), row(3, kind="write", content="x"), row(4, kind="write")]
     common: dict[str, object] = {"timeout": 60}
-    assert decide_work(rows, (), Told()).commands == (
+    assert decide_work(rows, (), Told(), HOST).commands == (
         {"n": 1, "kind": "bash", "command": "make", "trace": "00-t", **common},
         {"n": 2, "kind": "read", "path": "make", **common},
         {"n": 3, "kind": "write", "path": "make", "content": "x", **common},

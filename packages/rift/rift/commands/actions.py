@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from keel.db import Tx
 from keel.refusal import Refusal
@@ -200,7 +201,7 @@ async def claim(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, to
     if not rows:
         return None
     asks = await store.asked(tx, box) if rows[0]["asked"] else []
-    return decide_work(rows, asks, told)
+    return decide_work(rows, asks, told, urlsplit(deps.settings.github.url).hostname or "")
 
 
 async def ended(tx: Tx, deps: Deps, box: str, incarnation: int, token: bytes, end: End) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from keel.refusal import Refusal
 from rift.commands import refusals
-from rift.commands.model import Answer, Command, CommandId, End, Piece, Report, Told, Work
+from rift.commands.model import Answer, Author, Command, CommandId, End, Piece, Report, Told, Work
 from rift.names import COMMAND_BYTES, OUTPUT_BYTES, WRITE_BYTES
 
 REPLACEMENT = "\ufffd"
@@ -95,8 +95,10 @@ def decide_ids(wanted: Sequence[tuple[str, int]]) -> list[tuple[CommandId, int]]
     return refusals.several_boxes([str(id) for id, _ in parsed], count) if count > 1 else parsed
 
 
-def decide_work(owned: Sequence[Mapping[str, Any]], asks: Sequence[dict[str, object]], told: Told) -> Work:
-    """What an agent is told beyond what it was `told` already. `owned` are the rows of `store.claim`, at least one."""
+def decide_work(owned: Sequence[Mapping[str, Any]], asks: Sequence[dict[str, object]], told: Told, host: str) -> Work:
+    """What an agent is told beyond what it was `told` already. `owned` are the rows of `store.claim`, at least one;
+    `host` is GitHub's.
+    """
     new, stops = [], []
     for row in owned:
         n = row["n"]
@@ -108,7 +110,21 @@ def decide_work(owned: Sequence[Mapping[str, Any]], asks: Sequence[dict[str, obj
             stops.append(n)
     power = (owned[0]["epoch"], owned[0]["state"] == "parked")
     unanswered = tuple(ask for ask in asks if ask["id"] not in told.answering)
-    return Work(tuple(new), tuple(stops), unanswered, power, owned[0]["secrets"])
+    author = decide_author(owned[0]["owner"], host) if new else None
+    news = author if author != told.author else None
+    return Work(tuple(new), tuple(stops), unanswered, power, owned[0]["secrets"], news)
+
+
+def decide_author(owner: Mapping[str, Any] | None, host: str) -> Author | None:
+    """Whose a box's commits are: its task's owner's, at GitHub by the address that hides theirs and that GitHub knows.
+
+    None where the box is in no task.
+    """
+    if owner is None:
+        return None
+    if owner["login"] is not None:
+        return Author(owner["login"], f"{owner['id']}+{owner['login']}@users.noreply.{host}")
+    return Author(owner["email"].partition("@")[0], owner["email"])
 
 
 def _for_agent(row: Mapping[str, Any]) -> dict[str, object]:

@@ -160,6 +160,14 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
+class Author:
+    """Whose the commits are that a box makes, as git has it."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What an agent has heard already: commands it has, those it is stopping, questions it is answering."""
 
@@ -168,6 +176,8 @@ class Told:
     answering: frozenset[str] = frozenset()
     secrets: int = 0
     """The version of the repository's secrets that it has; 0 before it got any."""
+    author: Author | None = None
+    """Whose it takes the box's commits to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +190,8 @@ class Work:
     power: tuple[int, bool]
     secrets: int = 0
     """The version of the repository's secrets, which new commands are started with."""
+    author: Author | None = None
+    """Whose the box's commits are, where its commands are new and it takes them for somebody else's or nobody's."""
     delivery: Delivery | None = None
     """The secrets themselves, where its commands are new and it has another version."""
 

@@ -145,8 +145,8 @@ async def claim(
     """Give every waiting command of a box to this incarnation of its agent, in one guarded write that also hears it.
 
     A row for each open command it owns then, with `state` and `epoch` of the box, the version of its repository's
-    `secrets`, and whether anything is `asked` of it; one row with `n` NULL where it owns none; no row when that agent
-    is over.
+    `secrets`, its task's `owner` (address, and login and id at GitHub where its repository is there), and whether
+    anything is `asked` of it; one row with `n` NULL where it owns none; no row when that agent is over.
     """
     return await tx.rows(
         """
@@ -155,7 +155,11 @@ async def claim(
             WHERE id = %(box)s AND incarnation = %(incarnation)s AND token_sha256 = %(token)s
               AND state IN ('starting', 'running', 'parked')
             RETURNING id, state, epoch, EXISTS (SELECT FROM asks WHERE box = boxes.id AND NOT answered) AS asked,
-                      (SELECT secrets_version FROM repos WHERE repos.id = boxes.repo) AS secrets
+                      (SELECT secrets_version FROM repos WHERE repos.id = boxes.repo) AS secrets,
+                      (SELECT jsonb_build_object('email', u.email, 'login', g.login, 'id', g.github_id)
+                       FROM tasks t JOIN users u ON u.id = t.owner JOIN repos r ON r.id = boxes.repo
+                       LEFT JOIN github_users g ON g.user_id = u.id AND r.forge = 'github'
+                       WHERE t.id = boxes.task) AS owner
         ), new AS (
             UPDATE commands SET state = 'claimed', incarnation = %(incarnation)s, claimed_at = %(now)s
             FROM agent WHERE box = agent.id AND commands.state = 'queued' AND created_at > %(not_before)s
@@ -166,8 +170,8 @@ async def claim(
             SELECT n, kind, input, content, timeout, stop_wanted, trace FROM commands
             WHERE box = %(box)s AND state = 'claimed' AND incarnation = %(incarnation)s
         )
-        SELECT agent.state, agent.epoch, agent.asked, agent.secrets, owned.* FROM agent LEFT JOIN owned ON true
-        ORDER BY owned.n
+        SELECT agent.state, agent.epoch, agent.asked, agent.secrets, agent.owner, owned.*
+        FROM agent LEFT JOIN owned ON true ORDER BY owned.n
         """,
         {
             "box": box,

@@ -24,7 +24,7 @@ from keel.telemetry import logs
 from rift import meters
 from rift.agents import actions
 from rift.agents.model import WHYS, Agent, Event, Failed, Refused, Up
-from rift.commands.model import End, Told
+from rift.commands.model import Author, End, Told
 from rift.deps import Deps
 from rift.names import TAIL_BYTES
 
@@ -56,6 +56,8 @@ def routes(deps: Deps) -> list[Route]:
             "asks": found.asks,
             "power": list(found.power),
         }
+        if found.author is not None:
+            said["author"] = {"name": found.author.name, "email": found.author.email}
         if found.delivery is not None:
             said["secrets"] = {"version": found.delivery.version, "values": dict(found.delivery.values)}
         return JSONResponse(said)
@@ -162,11 +164,13 @@ def _seconds(body: Mapping[str, Any]) -> float:
 
 
 def _told(body: Mapping[str, Any]) -> Told:
+    author = body.get("author")
     return Told(
         frozenset(int(n) for n in body.get("known", ())),
         frozenset(int(n) for n in body.get("stopping", ())),
         frozenset(str(id) for id in body.get("answering", ())),
         _whole(body, "secrets") if "secrets" in body else 0,
+        Author(_text(author["name"]), _text(author["email"])) if author else None,
     )
 
 

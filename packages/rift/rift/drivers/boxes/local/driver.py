@@ -33,6 +33,7 @@ from rift.drivers.boxes.protocol import (
     outside_transactions,
     telling,
 )
+from rift_agent import author
 from rift_agent.__main__ import words
 
 #: How long one step may take, in seconds.
@@ -248,6 +249,7 @@ def _job(
     if checkouts.git_lfs() is not None:
         own["gitconfig"] += checkouts.LFS_CONFIG
     folders = ["home", "home/.local/bin", "tmp", "etc", "spool", "var/tmp", "var/cache", "var/lib", "var/log", "layers"]
+    folders.append(author.FOLDER)
     files = [{"path": f"etc/{name}", "text": text, "mode": 0o644} for name, text in own.items()]
     for name in shown:  # the places they are mounted on, as /etc itself is read-only
         if Path("/etc", name).is_dir():

@@ -14,6 +14,7 @@ from rift.drivers.boxes.local.groups import Groups
 from rift.drivers.boxes.local.rewriting import git_config
 from rift.drivers.boxes.protocol import BoxSpec, DriverError
 from rift.names import VERBS
+from rift_agent import author
 from rift_agent.network import RESOLVER
 
 HOME = "/home/dev"
@@ -114,6 +115,7 @@ def mounts(config: LocalConfig, host: Host, box: Path, spec: BoxSpec, etc: tuple
         {"kind": "tmpfs", "target": OURS, "size": str(RUN_LEAST)},
         _ro(host.uv, f"{OURS}/bin/uv"),
         *(_ro(host.verb, f"{OURS}/bin/{name}") for name in ("verbs", *VERBS)),
+        _ro(box / author.FOLDER, author.INSIDE),
         *(_ro(folder, target) for folder, target in checkouts.shown(spec.mirror)),
     ]
     if host.python_shown is not None:

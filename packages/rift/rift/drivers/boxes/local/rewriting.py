@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from rift.names import DOOR_PORT
+from rift_agent.author import FILE, INSIDE, quoted
 
 DOOR = f"http://127.0.0.1:{DOOR_PORT}/"
 GOES_ON = string.ascii_letters + string.digits + "-_."
 SUFFIX = ".git"
 
-BASE = "[safe]\n\tdirectory = *\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"
+BASE = (
+    "[safe]\n\tdirectory = *\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"
+    f"[include]\n\tpath = {INSIDE}/{FILE}\n"  # git does without it until it is there
+)
 #: No proxy, no header and no credential of the jail's is of any use at the door.
 PLAIN = f'[http "{DOOR}"]\n\tproxy =\n\textraHeader =\n[credential "{DOOR}"]\n\thelper =\n'
 
@@ -26,12 +30,12 @@ def git_config(repository: str, origin: str) -> str:
     if "/" not in repository:
         return BASE
     door = f"{DOOR}git/{repository}{SUFFIX}"
-    rules = [f"[url {_quoted(door)}]\n"]
-    rules += [f"\tinsteadOf = {_quoted(spelled)}\n" for stem in stems(origin) for spelled in (stem, stem + SUFFIX)]
+    rules = [f"[url {quoted(door)}]\n"]
+    rules += [f"\tinsteadOf = {quoted(spelled)}\n" for stem in stems(origin) for spelled in (stem, stem + SUFFIX)]
     for stem in stems(origin):
         for spelled in (stem, stem + SUFFIX):
             for letter in GOES_ON + ("" if "://" in stem or ":" in stem else "/"):
-                other = _quoted(spelled + letter)
+                other = quoted(spelled + letter)
                 rules.append(f"[url {other}]\n\tinsteadOf = {other}\n")
     return BASE + PLAIN + "".join(rules)
 
@@ -50,10 +54,3 @@ def stems(origin: str) -> Iterator[str]:
         yield parts.path
     elif stem.startswith("/"):
         yield f"file://{stem}"
-
-
-def _quoted(text: str) -> str:
-    """A value of git's configuration, whatever is in it."""
-    for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t")):
-        text = text.replace(letter, written)
-    return f'"{text}"'
