@@ -13,23 +13,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from keel.sizes import KIB
 from rift.drivers.boxes.protocol import BoxSpec, Equipment, Limits
 from rift.drivers.forge.protocol import FEED_BYTES, Access
+from rift.drivers.nix.protocol import SETUP_BYTES, VARIABLES_BYTES
 
 BOX_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 MIRROR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 SESSION = re.compile(r"[0-9a-f]{32}")
-HOST_STORE = Path("/nix/store")
 PACKAGE = re.compile(r"/nix/store/[0-9a-z]{32}-[A-Za-z0-9+._?=-]{1,211}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 WORD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NUMBER_LIMIT = 2**53
 TEXT_LIMIT = 8192
 """Characters of one text; the longest honest one is a repository's address."""
-TEXTS = {"setup": 128 * KIB, "env": 48 * KIB}
+TEXTS = {"setup": SETUP_BYTES, "env": VARIABLES_BYTES}
 """By the name of a field, how long a text may be that a repository wrote: one with lines."""
 ITEMS_LIMIT = 4096
 """Entries of one list; the longest honest one is a box's allow list."""
@@ -165,10 +164,9 @@ def _spec(bounds: Bounds, spec: BoxSpec) -> bool:
 
 
 def _equipment(bounds: Bounds, mirror: Path, equipment: Equipment) -> bool:
-    """A store is the host's own or the one of the box's repository; PATH and variables hold what they can hold."""
-    store, own = equipment.store, bounds.data / "nix" / mirror.name
+    """The store is the one of the box's repository; PATH and variables hold what they can hold."""
     return (
-        (store == HOST_STORE or (own in store.parents and ".." not in store.parts))
+        equipment.store == bounds.data / "nix" / mirror.name / "store"
         and all(map(PACKAGE.fullmatch, equipment.paths))
         and all(VARIABLE.fullmatch(name) for name, _ in equipment.env)
         and 0 <= equipment.setup_seconds < NUMBER_LIMIT
