@@ -36,12 +36,12 @@ WATCHES = """
 """
 HUB = """
     INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, suspended_at, failure, untaken,
-                                 connected_by, connected_at, covered_at)
+                                 connected_at, covered_at)
     VALUES (71, %(org)s, 1, 'acme-inc', 'Organization', true, NULL, NULL, ARRAY['acme-inc/-x: ' || %(markup)s],
-            %(user)s, %(now)s, %(now)s),
-           (72, %(org)s, 2, 'labs', 'Organization', false, NULL, %(markup)s || repeat(%(long)s, 4), '{}', %(user)s,
+            %(now)s, %(now)s),
+           (72, %(org)s, 2, 'labs', 'Organization', false, NULL, %(markup)s || repeat(%(long)s, 4), '{}',
             %(now)s, NULL),
-           (73, %(org)s, 3, 'gone-quiet', 'User', true, %(now)s, NULL, '{}', %(user)s, %(now)s, %(now)s)
+           (73, %(org)s, 3, 'gone-quiet', 'User', true, %(now)s, NULL, '{}', %(now)s, %(now)s)
 """
 COVERED = """
     INSERT INTO repos (id, org, owner, name, url, created_at, forge, account, github_id, default_branch, archived)
@@ -152,14 +152,13 @@ FEEDBACK = """
 
 
 APP_ROW = """
-    INSERT INTO github_app (app_id, slug, html_url, client_id, sealed, created_at)
-    VALUES (%(id)s, %(slug)s, %(url)s, %(client)s, %(sealed)s, %(now)s)
+    INSERT INTO github_app (app_id, slug, html_url, client_id, sealed)
+    VALUES (%(id)s, %(slug)s, %(url)s, %(client)s, %(sealed)s)
 """
 ACCOUNTS = """
     INSERT INTO github_accounts
-        (installation, org, account_id, login, kind, enabled, suspended_at, removed_at, connected_by, connected_at,
-         failure)
-    SELECT n + 80, org, n + 80, login, kind, enabled, suspended, removed, %(user)s, %(now)s, failure
+        (installation, org, account_id, login, kind, enabled, suspended_at, removed_at, connected_at, failure)
+    SELECT n + 80, org, n + 80, login, kind, enabled, suspended, removed, %(now)s, failure
     FROM (VALUES (1, 'org_engines', 'engines-inc', 'Organization', true, NULL::timestamptz,
                   NULL::timestamptz, NULL::text),
                  (2, 'org_engines', repeat('a', 39), 'Organization', false, NULL, NULL, NULL),
@@ -179,7 +178,7 @@ async def _at_github(tx: Tx, deps: Deps, user: str) -> None:
         hub.install(login, "Organization", "ada-l")
     names = ("client_secret", "private_key", "webhook_secret")
     secrets = json.dumps({name: getattr(APP, name) for name in names}).encode()
-    told = {"id": APP.id, "slug": APP.slug, "url": APP.html_url, "client": APP.client_id, "now": deps.clock.now()}
+    told = {"id": APP.id, "slug": APP.slug, "url": APP.html_url, "client": APP.client_id}
     await tx.run(APP_ROW, {**told, "sealed": deps.vault.seal(secrets, "github app")})
     assert await logins.keep(tx, deps, user, hub.account("ada-l"), hub.person("ada-l"))
 

@@ -89,5 +89,5 @@ async def covering(hub: Hub) -> Covering:
     """The account, connected and enabled."""
     there = hub.github.install(LOGIN, "Organization", "ada")
     (org,) = await hub.rows("SELECT id FROM orgs WHERE name = 'acme'")
-    await connected(hub.deps, hub.ada, org["id"], there.id, LOGIN, there.account.id)
+    await connected(hub.deps, org["id"], there.id, LOGIN, there.account.id)
     return Covering(hub, org["id"], there)

@@ -139,7 +139,7 @@ async def test_a_repository_that_moves_to_another_account_of_the_organization_ke
     before = (await acme.rows())[app.id]["id"]
     github, deps = acme.hub.github, acme.hub.deps
     other = github.install("labs", "Organization", "ada")
-    await connected(deps, acme.hub.ada, acme.org, other.id, "labs", other.account.id)
+    await connected(deps, acme.org, other.id, "labs", other.account.id)
     acme.drops(app)
     github.covered[other.id].append(replace(app, owner="labs"))
     assert await acme.cover() == Covered(uncovered=1)
@@ -161,7 +161,7 @@ async def test_an_app_that_is_installed_anew_has_its_repositories_again(acme: Co
     assert (gone.stands, gone.uncovered) == ("removed", 1)
     again = github.install(LOGIN, "Organization", "ada")
     github.covered[again.id].append(app)
-    await connected(deps, acme.hub.ada, acme.org, again.id, LOGIN, again.account.id)
+    await connected(deps, acme.org, again.id, LOGIN, again.account.id)
     assert await actions.cover(deps, again.id) == Covered(changed=1)
     row = (await acme.rows())[app.id]
     assert (row["id"], row["account"], row["covered"]) == (before, again.id, True)

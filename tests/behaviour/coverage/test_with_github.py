@@ -106,7 +106,7 @@ async def lived(database: FreshDatabase, tmp_path: Path, clock: FakeClock) -> As
             ada = await caller(deps, "ada@example.org")
             async with deps.db.tx() as tx:
                 (org,) = await tx.rows("SELECT id FROM orgs")
-            await connected(deps, ada, org["id"], there.id, "acme", acme.id)
+            await connected(deps, org["id"], there.id, "acme", acme.id)
             async with serving(Starlette(routes=hook_routes(deps)), listening):
                 lived = Lived(github, app, acme, there, deps, ada)
                 await asyncio.to_thread(github.hooks.settle)

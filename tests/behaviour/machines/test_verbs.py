@@ -30,9 +30,8 @@ async def at_github(rift: Place, *, connected: bool = True) -> Project:
     project = github.projects["acme/app"] = Project(branches={"main": HEAD, "fix": NEW})
     async with rift.deps.db.tx() as tx:
         await tx.run(
-            "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, connected_by,"
-            " connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos",
-            {"ada": rift.ada.user},
+            "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, connected_at)"
+            " SELECT 7, org, 70, 'acme', 'Organization', true, now() FROM repos"
         )
         await tx.run("UPDATE repos SET forge = 'github', account = 7, github_id = 1, default_branch = 'main'")
         if connected:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rift.deps import Deps
-from rift.people.model import Caller
 
 INSTALLATION = 4711
 
@@ -57,22 +56,21 @@ class Hub:
 
 
 async def connected(
-    deps: Deps, who: Caller, org: str, installation: int = INSTALLATION, login: str = "acme", account: int = 1
+    deps: Deps, org: str, installation: int = INSTALLATION, login: str = "acme", account: int = 1
 ) -> Hub:
-    """The account in an organization (its id), connected by somebody, and enabled."""
+    """The account in an organization (its id), connected and enabled."""
     async with deps.db.tx() as tx:
         await tx.run(
             """
             INSERT INTO github_accounts
-                (installation, org, account_id, login, kind, enabled, connected_by, connected_at)
-            VALUES (%(id)s, %(org)s, %(account)s, %(login)s, 'Organization', true, %(who)s, %(now)s)
+                (installation, org, account_id, login, kind, enabled, connected_at)
+            VALUES (%(id)s, %(org)s, %(account)s, %(login)s, 'Organization', true, %(now)s)
             """,
             {
                 "id": installation,
                 "account": account,
                 "org": org,
                 "login": login,
-                "who": who.user,
                 "now": deps.clock.now(),
             },
         )

@@ -42,7 +42,7 @@ async def org_of(deps: Deps, who: Caller) -> str:
 @pytest.fixture
 async def hub(deps: Deps, ada: Caller) -> Hub:
     """Her account at GitHub."""
-    return await connected(deps, ada, await org_of(deps, ada))
+    return await connected(deps, await org_of(deps, ada))
 
 
 async def read(hub: Hub, repo: str, **heads: str) -> None:

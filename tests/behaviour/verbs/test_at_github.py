@@ -100,9 +100,8 @@ async def way(database: FreshDatabase, tmp_path: Path, desk: Desk, listener: soc
         box = await rift.running_box(lease.handle)
         async with deps.db.tx() as tx:
             await tx.run(
-                "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, connected_by,"
-                " connected_at) SELECT 7, org, 70, 'acme', 'Organization', true, %(ada)s, now() FROM repos",
-                {"ada": rift.ada.user},
+                "INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, connected_at)"
+                " SELECT 7, org, 70, 'acme', 'Organization', true, now() FROM repos"
             )
             await tx.run("UPDATE repos SET forge = 'github', account = 7, github_id = 1, default_branch = 'main'")
             token = UserTokens(desk.token)

@@ -118,15 +118,15 @@ async def test_looking_at_repositories_writes_no_record(browser: Browser, databa
     assert await outcomes(browser.deps) == before
 
 
-def account(database: FreshDatabase, org: str, owner: str, count: int = 0, **more: object) -> None:
+def account(database: FreshDatabase, org: str, count: int = 0, **more: object) -> None:
     """An account of GitHub's in an organization, with so many covered repositories."""
-    facts = {"org": org, "owner": owner, "count": count, "enabled": True, "failure": None, "untaken": [], **more}
+    facts = {"org": org, "count": count, "enabled": True, "failure": None, "untaken": [], **more}
     with psycopg.connect(database.owner) as connection:
         connection.execute(
             """
             INSERT INTO github_accounts (installation, org, account_id, login, kind, enabled, failure, untaken,
-                                         connected_by, connected_at)
-            VALUES (7, %(org)s, 8, 'acme-inc', 'Organization', %(enabled)s, %(failure)s, %(untaken)s, %(owner)s, now())
+                                         connected_at)
+            VALUES (7, %(org)s, 8, 'acme-inc', 'Organization', %(enabled)s, %(failure)s, %(untaken)s, now())
             """,
             facts,
         )
@@ -146,7 +146,7 @@ async def test_of_thousands_of_repositories_a_page_shows_some_and_finds_any(
 ) -> None:
     person = await browser.sign_in("ada@example.com")
     place(database, person.id)
-    account(database, "org_app", person.id, 3000)
+    account(database, "org_app", 3000)
     html = (await browser.get("/app/repositories")).text
     assert "3000 repositories" in html
     assert "acme-inc/service-0050" in html
@@ -169,7 +169,7 @@ async def test_accounts_are_shown_with_what_turns_them_on_and_what_is_wrong_with
     person = await browser.sign_in("ada@example.com")
     place(database, person.id)
     why = "acme-inc/app: a repository of that name is here already"
-    account(database, "org_app", person.id, 1, enabled=False, failure="GitHub was asked too often", untaken=[why])
+    account(database, "org_app", 1, enabled=False, failure="GitHub was asked too often", untaken=[why])
     html = (await browser.get("/app/repositories")).text.replace("&#34;", '"')
     for part in (
         "acme-inc", "not enabled", "GitHub was asked too often", why,

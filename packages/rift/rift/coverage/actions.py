@@ -15,7 +15,7 @@ from keel.secrecy import masked
 from keel.ticking import Tick, beside
 from rift.audit import note
 from rift.coverage import store
-from rift.coverage.decide import action_of, decide_cover, decide_heard, decide_revoked, decide_settled, rests_until
+from rift.coverage.decide import decide_cover, decide_heard, decide_revoked, decide_settled, rests_until
 from rift.coverage.model import Covered, Listed, Listing
 from rift.deps import Deps
 from rift.drivers.github.protocol import GitHubBusy, GitHubDenied, GitHubError, GitHubMissing, RepositoryPage
@@ -55,7 +55,7 @@ async def heard(deps: Deps, delivery: str, event: str, body: Mapping[str, Any]) 
     """
     look = decide_heard(event, body)
     async with deps.db.tx() as tx:
-        if not await store.insert_delivery(tx, delivery, event, action_of(body), deps.clock.now()):
+        if not await store.insert_delivery(tx, delivery, deps.clock.now()):
             return False
         if (account := decide_revoked(event, body)) is not None:
             await logins.look_again(tx, account)

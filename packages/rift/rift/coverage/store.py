@@ -304,15 +304,14 @@ async def is_known(tx: Tx, installation: int) -> bool:
     )
 
 
-async def insert_delivery(tx: Tx, id: str, event: str, action: str | None, now: datetime) -> bool:
+async def insert_delivery(tx: Tx, id: str, now: datetime) -> bool:
     """Note a webhook; False for one that was noted before."""
     return bool(
         await tx.run(
             """
-            INSERT INTO github_deliveries (id, event, action, received_at)
-            VALUES (%(id)s, %(event)s, %(action)s, %(now)s) ON CONFLICT (id) DO NOTHING
+            INSERT INTO github_deliveries (id, received_at) VALUES (%(id)s, %(now)s) ON CONFLICT (id) DO NOTHING
             """,
-            {"id": id, "event": event, "action": action, "now": now},
+            {"id": id, "now": now},
         )
     )
 

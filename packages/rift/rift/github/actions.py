@@ -274,7 +274,7 @@ async def _bind(
         await store.hold(tx, installation.account.id)
         before = await store.find(tx, installation.id)
         await store.end_older(tx, installation.account.id, installation.id, now)
-        bound = await store.put(tx, installation, place.org, user, now)
+        bound = await store.put(tx, installation, place.org, now)
         if bound is None:
             return row.said(refusals.taken(installation.account.login))
         if as_whom is not None and await logins.of_user(tx, user) is None:

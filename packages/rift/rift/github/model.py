@@ -16,7 +16,6 @@ class GitHubAccount:
     installation: int
     org: str
     """Our organization's id."""
-    account_id: int
     login: str
     kind: Literal["User", "Organization"]
     enabled: bool
@@ -26,8 +25,6 @@ class GitHubAccount:
     removed_at: datetime | None
     """Since when the App is not in it any more."""
     connected_at: datetime
-    covered_at: datetime | None
-    """When its repositories were last listed to the end."""
     failure: str | None
     """Why they could not be listed."""
 

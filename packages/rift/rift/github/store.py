@@ -10,8 +10,7 @@ from rift.drivers.github.protocol import Installation
 from rift.github.model import GitHubAccount
 
 _ACCOUNTS = """
-    SELECT installation, org, account_id, login, kind, enabled, suspended_at, removed_at, connected_at, covered_at,
-           failure
+    SELECT installation, org, login, kind, enabled, suspended_at, removed_at, connected_at, failure
     FROM github_accounts
 """
 
@@ -56,25 +55,24 @@ async def end_older(tx: Tx, account_id: int, installation: int, now: datetime) -
     )
 
 
-async def put(tx: Tx, installation: Installation, org: str, by: str, now: datetime) -> GitHubAccount | None:
+async def put(tx: Tx, installation: Installation, org: str, now: datetime) -> GitHubAccount | None:
     """Connect an account with an organization; None where it is connected with another one."""
     return await tx.one(
         GitHubAccount,
         """
         INSERT INTO github_accounts
-            (installation, org, account_id, login, kind, suspended_at, connected_by, connected_at)
-        VALUES (%(id)s, %(org)s, %(account)s, %(login)s, %(kind)s, %(suspended)s, %(by)s, %(now)s)
+            (installation, org, account_id, login, kind, suspended_at, connected_at)
+        VALUES (%(id)s, %(org)s, %(account)s, %(login)s, %(kind)s, %(suspended)s, %(now)s)
         ON CONFLICT (installation) DO UPDATE SET login = excluded.login, removed_at = NULL,
             suspended_at = CASE WHEN excluded.suspended_at IS NULL THEN NULL
                                 ELSE coalesce(github_accounts.suspended_at, excluded.suspended_at) END
         WHERE github_accounts.org = excluded.org
-        RETURNING installation, org, account_id, login, kind, enabled, suspended_at, removed_at, connected_at,
-                  covered_at, failure
+        RETURNING installation, org, login, kind, enabled, suspended_at, removed_at, connected_at, failure
         """,
         {
             "id": installation.id, "org": org, "account": installation.account.id,
             "login": installation.account.login, "kind": installation.account.kind,
-            "suspended": now if installation.suspended else None, "by": by, "now": now,
+            "suspended": now if installation.suspended else None, "now": now,
         },
     )  # fmt: skip
 

@@ -33,8 +33,6 @@ class Login:
     refresh_expires_at: datetime | None
     refresh_epoch: int
     """Counts the attempts to get newer tokens, what they got, and the logins."""
-    refresh_until: datetime | None
-    """Until when somebody is getting newer ones."""
     failure: str | None
     """Why the tokens are good for nothing any more: the person has to log in again."""
     connected_at: datetime

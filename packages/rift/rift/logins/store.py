@@ -16,7 +16,7 @@ SEALED = (
 
 _LOGINS = """
     SELECT g.user_id AS "user", u.email, g.github_id, g.login, g.sealed, g.expires_at, g.refresh_expires_at,
-           g.refresh_epoch, g.refresh_until, g.failure, g.connected_at
+           g.refresh_epoch, g.failure, g.connected_at
     FROM github_users g JOIN users u ON u.id = g.user_id
 """
 
@@ -112,7 +112,7 @@ async def remove(tx: Tx, user: str, sealed: bytes | None = None) -> Login | None
         DELETE FROM github_users g USING users u
         WHERE g.user_id = %(user)s AND u.id = g.user_id AND g.sealed = coalesce(%(sealed)s::bytea, g.sealed)
         RETURNING g.user_id AS "user", u.email, g.github_id, g.login, g.sealed, g.expires_at, g.refresh_expires_at,
-                  g.refresh_epoch, g.refresh_until, g.failure, g.connected_at
+                  g.refresh_epoch, g.failure, g.connected_at
         """,
         {"user": user, "sealed": sealed},
     )

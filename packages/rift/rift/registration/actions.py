@@ -102,8 +102,8 @@ async def finish_making(deps: Deps, act: Act, code: str, state: str) -> App | Re
     async with audited(deps, act) as (tx, row):
         if refused := await people.platform_only(tx, act, "to make the GitHub App"):
             return row.said(refused)  # put out of that while GitHub was asked
-        made = Registered(app.id, app.slug, app.html_url, app.client_id, sealed, deps.clock.now())
-        await store.put(tx, made, act.caller.user)
+        made = Registered(app.id, app.slug, app.html_url, app.client_id, sealed)
+        await store.put(tx, made)
     return app
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 ABOUT = "github app"
 """What its sealed secrets are about."""
@@ -18,7 +17,6 @@ class Registered:
     html_url: str
     client_id: str
     sealed: bytes = field(repr=False)
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,24 +13,21 @@ SEALED = (Rows("github_app", ("one",), lambda row: ABOUT),)
 
 async def find(tx: Tx) -> Registered | None:
     """The App that was made from here."""
-    return await tx.one(
-        Registered, "SELECT app_id, slug, html_url, client_id, sealed, created_at FROM github_app WHERE one"
-    )
+    return await tx.one(Registered, "SELECT app_id, slug, html_url, client_id, sealed FROM github_app WHERE one")
 
 
-async def put(tx: Tx, app: Registered, by: str | None) -> None:
+async def put(tx: Tx, app: Registered) -> None:
     """Have this App in place of the one before it."""
     await tx.run(
         """
-        INSERT INTO github_app (app_id, slug, html_url, client_id, sealed, created_by, created_at)
-        VALUES (%(id)s, %(slug)s, %(html_url)s, %(client_id)s, %(sealed)s, %(by)s, %(at)s)
+        INSERT INTO github_app (app_id, slug, html_url, client_id, sealed)
+        VALUES (%(id)s, %(slug)s, %(html_url)s, %(client_id)s, %(sealed)s)
         ON CONFLICT (one) DO UPDATE SET app_id = excluded.app_id, slug = excluded.slug, html_url = excluded.html_url,
-            client_id = excluded.client_id, sealed = excluded.sealed, created_by = excluded.created_by,
-            created_at = excluded.created_at
+            client_id = excluded.client_id, sealed = excluded.sealed
         """,
         {
             "id": app.app_id, "slug": app.slug, "html_url": app.html_url, "client_id": app.client_id,
-            "sealed": app.sealed, "by": by, "at": app.created_at,
+            "sealed": app.sealed,
         },
     )  # fmt: skip
 

@@ -5,9 +5,7 @@ CREATE TABLE github_app (
     slug text NOT NULL,
     html_url text NOT NULL,
     client_id text NOT NULL,
-    sealed bytea NOT NULL,      -- client secret, private key and webhook secret, sealed by the vault
-    created_by text REFERENCES users,
-    created_at timestamptz NOT NULL
+    sealed bytea NOT NULL       -- client secret, private key and webhook secret, sealed by the vault
 );
 
 -- Where the App is installed: one account of GitHub's, of one organization of ours ------------------------------------
@@ -20,7 +18,6 @@ CREATE TABLE github_accounts (
     enabled boolean NOT NULL DEFAULT false,
     suspended_at timestamptz,
     removed_at timestamptz,
-    connected_by text NOT NULL REFERENCES users,
     connected_at timestamptz NOT NULL,
     covered_at timestamptz,     -- when its repositories were last listed to the end
     cover_epoch bigint NOT NULL DEFAULT 0,
@@ -83,8 +80,6 @@ CREATE TABLE github_listed (
 -- Webhooks that came: each is acted on once ---------------------------------------------------------------------------
 CREATE TABLE github_deliveries (
     id text PRIMARY KEY,
-    event text NOT NULL,
-    action text,
     received_at timestamptz NOT NULL
 );
 CREATE INDEX github_deliveries_received ON github_deliveries (received_at);
