@@ -66,6 +66,14 @@ async def test_three_thousand_repositories_in_thirty_pages_go_on_after_a_rate_li
     assert await acme.hub.rows("SELECT * FROM github_listed") == []
 
 
+async def test_a_default_branch_that_is_not_known_any_more_is_not_taken_for_the_one_before(acme: Covering) -> None:
+    (app,) = acme.covers("app")
+    await acme.cover()
+    acme.becomes(app, default_branch=None)
+    assert await acme.cover() == Covered(changed=1)
+    assert (await acme.rows())[app.id]["default_branch"] is None
+
+
 async def test_a_renamed_repository_keeps_its_row_its_watches_and_its_mirror(acme: Covering) -> None:
     (app,) = acme.covers("app")
     await acme.cover()

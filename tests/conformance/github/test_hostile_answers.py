@@ -217,6 +217,12 @@ async def test_a_repository_is_cloned_from_where_its_name_says_whatever_the_answ
             )
 
 
+@pytest.mark.parametrize("branch", [None, "", 7, "ma\u200bin", "main\n", "m" * 256])
+async def test_a_default_branch_that_cannot_be_shown_is_none_that_is_known(hub: Make, branch: object) -> None:
+    found = await hub(says(200, {**REPO, "default_branch": branch})).github.repository(TOKEN, "ada/app")
+    assert found.default_branch is None
+
+
 @pytest.mark.parametrize("full", ["a/..", "../b", "a", "a/b/c", "a/b?x", "a/b#", "a b/c", "", "a/b\n", "ä/b"])
 async def test_a_name_that_would_lead_elsewhere_is_not_asked_about(hub: Make, full: str) -> None:
     made = hub(says(200, {}))

@@ -25,7 +25,7 @@ class Listed:
     github_id: int
     owner: str
     name: str
-    default_branch: str
+    default_branch: str | None
     archived: bool
 
     @property

@@ -82,7 +82,8 @@ class Repository:
     name: str
     private: bool
     archived: bool
-    default_branch: str
+    default_branch: str | None
+    """None where what GitHub calls it is no name that can be shown."""
     clone_url: str
 
 

@@ -94,7 +94,7 @@ def repository(said: object, url: str) -> Repository:
     branch = found.get("default_branch")
     return Repository(
         number(found, "id"), owner, name, _yes(found, "private"), _yes(found, "archived"),
-        branch if isinstance(branch, str) and 0 < len(branch) <= 255 and branch.isprintable() else "main",
+        branch if isinstance(branch, str) and 0 < len(branch) <= 255 and branch.isprintable() else None,
         f"{url}/{owner}/{name}.git",
     )  # fmt: skip
 

@@ -72,7 +72,7 @@ CREATE TABLE github_listed (
     github_id bigint NOT NULL,
     owner text NOT NULL,
     name text NOT NULL,
-    default_branch text NOT NULL,
+    default_branch text,        -- NULL: of no name that can be shown
     archived boolean NOT NULL,
     PRIMARY KEY (installation, github_id)
 );
