@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tests.behaviour.machines.harness import Place
+from dataclasses import replace
+
+from tests.behaviour.machines.harness import Place, silent
 from tests.behaviour.machines.jails import NEW, NONE, Jail
 from tests.behaviour.machines.test_verbs import ask, at_github
 
+from keel.refusal import Refusal
 from rift.agents import actions as agents
+from rift.commands import actions as commands
+from rift.commands.actions import Wanted
 from rift.commands.model import Told
+from rift.deadline import Deadline
 from rift.secrets import actions as secrets
 from rift.secrets.model import Changed, Delivery, Removed
 
@@ -51,6 +57,22 @@ async def test_a_command_whose_text_holds_a_secret_runs_whole_and_is_shown_witho
     assert work.commands[0]["command"] == f"curl -H 'key: {VALUE}'"
     rows = await rift.rows("SELECT input FROM commands")
     assert [row["input"] for row in rows] == ["curl -H 'key: ***'"]
+
+
+async def test_a_refused_command_is_on_record_without_a_secret_too(rift: Place) -> None:
+    task = (await rift.open_task()).handle
+    box = (await rift.running_box(task)).id
+    assert isinstance(await secrets.operator_put(rift.deps, "acme/app", "API_KEY", VALUE), Changed)
+    told = replace(rift.act(tool="rift_bash"), text=f"curl -H 'key: {VALUE}'")
+    wanted, deadline = Wanted("bash", f"curl -H 'key: {VALUE}'", 60), Deadline(rift.deps.clock, 60)
+    unknown = await commands.run(rift.deps, told, deadline, task, "no-such-vm", wanted, 0, silent)
+    await rift.rows("DELETE FROM members RETURNING org")
+    left = await commands.run(rift.deps, told, deadline, task, box, wanted, 0, silent)
+    assert isinstance(unknown, Refusal)
+    assert isinstance(left, Refusal)
+    assert [unknown.code, left.code] == ["vm_unknown", "vm_not_member"]
+    texts = [row["text"] for row in await rift.rows("SELECT text FROM ledger_texts")]
+    assert texts == ["curl -H 'key: ***'"] * 2
 
 
 async def test_what_a_box_does_at_its_door_is_on_record_without_the_values_of_its_secrets(

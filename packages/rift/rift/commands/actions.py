@@ -99,6 +99,7 @@ async def run(
         async with audited(deps, act) as (tx, row):
             box = await boxes.reach(tx, deps, row, act.caller, task, vm)
             if isinstance(box, Refusal):
+                row.hide = await secrets.hiding_in(tx, deps, row.task) if row.task else None
                 return row.said(box)
             row.hide = await secrets.hiding(tx, deps, box.repo) if box.secrets_version else None
             decision = decide_command(box)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import structlog
@@ -194,7 +194,16 @@ async def hiding(tx: Tx, deps: Deps, repo: str) -> Callable[[str], str] | None:
 
     None where it has none.
     """
-    values = [value for _, value in _opened(deps, repo, await store.of_repo(tx, repo))]
+    return _masking([value for _, value in _opened(deps, repo, await store.of_repo(tx, repo))])
+
+
+async def hiding_in(tx: Tx, deps: Deps, task: str) -> Callable[[str], str] | None:
+    """The same for a call within a task that reached none of its boxes: of all their repositories."""
+    found = await store.of_task(tx, task)
+    return _masking([value for repo, one in found for _, value in _opened(deps, repo, [one])])
+
+
+def _masking(values: Sequence[str]) -> Callable[[str], str] | None:
     return partial(masked, values=values) if values else None
 
 

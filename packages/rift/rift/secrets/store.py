@@ -72,6 +72,15 @@ async def of_repo(tx: Tx, repo: str) -> list[Sealed]:
     return [Sealed(row["name"], bytes(row["sealed"])) for row in rows]
 
 
+async def of_task(tx: Tx, task: str) -> list[tuple[str, Sealed]]:
+    """The secrets of the repositories (ids) of which a task has boxes, those that are gone too."""
+    rows = await tx.rows(
+        "SELECT repo, name, sealed FROM secrets WHERE repo IN (SELECT repo FROM boxes WHERE task = %(task)s)",
+        {"task": task},
+    )
+    return [(row["repo"], Sealed(row["name"], bytes(row["sealed"]))) for row in rows]
+
+
 async def of_box(tx: Tx, box: str) -> tuple[str, int, list[Sealed]] | None:
     """The repository (id) of a box, the version of its secrets and these, as of one moment; None without such a box."""
     rows = await tx.rows(
