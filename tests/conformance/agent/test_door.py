@@ -61,7 +61,7 @@ class Far:
             threading.Thread(target=self._one, args=(client,), daemon=True).start()
 
     def _one(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as file:
+        with client, client.makefile("rb") as file, contextlib.suppress(BrokenOff, ConnectionError):
             head = b""
             while not head.endswith(b"\r\n\r\n"):
                 line = file.readline()
@@ -82,23 +82,35 @@ class Far:
             client.sendall(self.answer)
 
 
+class BrokenOff(Exception):
+    """Whoever asked went away before the end of their body."""
+
+
 def parts(file: Any, head: str) -> Iterator[bytes]:
+    """A request's body, whole. Raises BrokenOff."""
     if "transfer-encoding: chunked" in head:
-        while size := int(file.readline(), 16):
-            left = size
-            while left:
-                part = file.read(min(left, MIB))
-                left -= len(part)
-                yield part
-            assert file.readline() == b"\r\n"
-        assert file.readline() == b"\r\n"
+        while size := int(whole_line(file), 16):
+            yield from exactly(file, size)
+            assert whole_line(file) == b"\r\n"
+        assert whole_line(file) == b"\r\n"
         return
-    length = next((int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length")), 0)
-    while length > 0:
-        part = file.read(min(length, MIB))
+    length = next((int(text.split(":")[1]) for text in head.splitlines() if text.startswith("content-length")), 0)
+    yield from exactly(file, length)
+
+
+def whole_line(file: Any) -> bytes:
+    text: bytes = file.readline()
+    if not text.endswith(b"\n"):
+        raise BrokenOff
+    return text
+
+
+def exactly(file: Any, size: int) -> Iterator[bytes]:
+    while size:
+        part = file.read(min(size, MIB))
         if not part:
-            return
-        length -= len(part)
+            raise BrokenOff
+        size -= len(part)
         yield part
 
 
