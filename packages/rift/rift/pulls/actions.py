@@ -20,9 +20,8 @@ from rift.pulls import refusals
 from rift.pulls.decide import BODY_MOST, TITLE_MOST, Wrong, branch_of, commit_of, number_of, text_of
 from rift.pulls.model import Checked, Found, Opened, Read, Said, Status
 from rift.verbs import actions as verbs
-from rift.verbs.actions import Over
 from rift.verbs.decide import plain
-from rift.verbs.model import Admitted, Speaker
+from rift.verbs.model import Admitted, Over, Speaker
 
 LOGS_MOST = 3
 """Of how many failed checks the log is read."""

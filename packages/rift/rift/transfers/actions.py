@@ -21,9 +21,9 @@ from rift.transfers import refusals
 from rift.transfers.decide import CHANGES, KIND, PATHS, Wrong, base_of, batch_of, elsewhere, rewritten
 from rift.transfers.model import Api, Asked, Sent, Transfer
 from rift.verbs import actions as verbs
-from rift.verbs.actions import Over, Withdrawn
+from rift.verbs.actions import Withdrawn
 from rift.verbs.decide import basic, plain
-from rift.verbs.model import Admitted, Answer, Speaker
+from rift.verbs.model import Admitted, Answer, Over, Speaker
 from rift.verbs.refusals import origin_failed
 
 TYPE = "application/vnd.git-lfs+json"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -39,7 +38,7 @@ from rift.verbs.decide import (
     refused_push,
     unlike,
 )
-from rift.verbs.model import Admitted, Answer, Asked, Rules, Speaker, Standing
+from rift.verbs.model import Admitted, Answer, Asked, Over, ReadPush, Rules, Speaker, Standing
 
 log = structlog.get_logger()
 
@@ -54,28 +53,12 @@ SAID_BYTES = 8192
 """How much of an origin's words on a refused request is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
-    """This agent, or this box, is over."""
-
-
 class Withdrawn(Exception):
     """Who sends something may not any more, while it still comes."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.code)
         self.refusal = refusal
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A push as it was read: what is asked, what the client can, its options, and its pack as it comes."""
-
-    push: Push
-    words: bytes
-    shallow: Sequence[bytes]
-    options: Sequence[bytes]
-    pack: AsyncIterator[bytes] = field(repr=False)
 
 
 async def admit(deps: Deps, speaker: Speaker, tool: str, repository: str | None = None) -> Admitted | Refusal | Over:
@@ -352,7 +335,7 @@ async def _github(
         yield refusals.origin_failed(who.repo.full, error.reason)
 
 
-async def _read(body: AsyncIterator[bytes]) -> _Read | None:
+async def _read(body: AsyncIterator[bytes]) -> ReadPush | None:
     """The push that a body begins with; None where it asks for nothing. Raises BadRequest."""
     packets = Packets()
     lines = await section(packets, body, COMMANDS_BYTES)
@@ -371,7 +354,7 @@ async def _read(body: AsyncIterator[bytes]) -> _Read | None:
         start += part
     if start[:4] != (b"PACK" if asked.brings else b""):
         raise BadRequest("after its refs comes something else than a pack")
-    return _Read(asked, words, shallow, options, joined(start, body))
+    return ReadPush(asked, words, shallow, options, joined(start, body))
 
 
 def _refused(asked: Asked, refused: Push, reasons: Mapping[str, str], refusal: Refusal) -> Answer:

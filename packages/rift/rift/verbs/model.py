@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from keel.refusal import Refusal
+from rift.drivers.forge.packets import Push
 from rift.repos.model import Repo
 
 Service = Literal["upload-pack", "receive-pack"]
@@ -53,6 +54,11 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Over:
+    """This agent, or this box, is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """Where a repository's boxes may not push."""
 
@@ -78,6 +84,17 @@ class Asked:
     body: AsyncIterator[bytes] = field(repr=False)
     say: Callable[[Refusal], str] = field(repr=False)
     """A refusal as a terminal shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPush:
+    """A push as it was read: what is asked, what the client can, its options, and its pack as it comes."""
+
+    push: Push
+    words: bytes
+    shallow: Sequence[bytes]
+    options: Sequence[bytes]
+    pack: AsyncIterator[bytes] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,9 @@ from rift.transfers import actions as transfers
 from rift.transfers.model import Asked as LfsAsked
 from rift.transfers.model import Sent
 from rift.verbs import actions
-from rift.verbs.actions import Over, Withdrawn
+from rift.verbs.actions import Withdrawn
 from rift.verbs.decide import Inflated
-from rift.verbs.model import Answer, Asked, Speaker
+from rift.verbs.model import Answer, Asked, Over, Speaker
 from rift.wire.agent.telling import data_of, exit_of, text_of
 from rift.wire.refusals import refusal_text
 
