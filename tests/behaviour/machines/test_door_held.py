@@ -1,4 +1,4 @@
-"""What is held open at the door: a push that outlasts whoever began it, strangers in a box's places, tiny packets."""
+"""What is held open at the door: what outlasts whoever began it, strangers in a box's places, tiny packets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.behaviour.machines.test_door import closed, left, put_out, uncovered
 from tests.behaviour.machines.test_lfs import DOOR, answers, batch
 from tests.behaviour.machines.test_verbs import RESULT, Origin, at_github
 
+from rift.drivers.carrier.fake import FakeCarrier
 from rift.drivers.forge.packets import BadRequest, Packets, packet, section
+from rift.verbs.actions import Withdrawn
 from rift.wire.agent import door as door_module
 
 FIX = f"{NONE} {NEW} refs/heads/fix"
@@ -92,6 +94,63 @@ async def test_nor_does_an_lfs_file(rift: Place, jail: Jail, change: Any, code: 
     assert said.status_code == 403
     assert origin.asked[before:] == []
     assert await recorded(rift) == [("lfs", "ok"), ("lfs", "begun"), ("lfs", code)]
+
+
+async def parked(rift: Place, jail: Jail) -> None:
+    await rift.rows("UPDATE boxes SET state = 'parked' RETURNING id")
+
+
+async def unchanged(rift: Place, jail: Jail) -> None:
+    """Nothing happens meanwhile."""
+
+
+async def test_a_push_goes_on_though_its_box_is_parked_meanwhile(rift: Place, jail: Jail) -> None:
+    said = await push_while(rift, jail, parked, command_list(FIX) + PACK[:6], PACK[6:])
+    assert told(said.content)[1] == ["unpack ok", "ok refs/heads/fix"]
+    assert await recorded(rift) == [("push", "begun"), ("push", "ok")]
+
+
+def read_from(rift: Place, jail: Jail, address: str, kind: str, change: Any) -> None:
+    """Have an origin answer in two parts, between which something changes."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"one"
+        await change(rift, jail)
+        yield b"two"
+
+    assert isinstance(rift.deps.carrier, FakeCarrier)
+    rift.deps.carrier.origins[address] = lambda *_: (200, {"content-type": kind}, parts())
+
+
+async def fetched(rift: Place, jail: Jail, change: Any) -> bytes:
+    read_from(rift, jail, "https://github.com/", "application/x-git-upload-pack-result", change)
+    return (await jail.raw(b"0000", "upload")).content
+
+
+async def downloaded(rift: Place, jail: Jail, change: Any) -> bytes:
+    origin = Origin(rift)
+    answers(origin, name="download")
+    href = (await batch(jail, "download")).json()["objects"][0]["actions"]["download"]["href"].removeprefix(DOOR)
+    read_from(rift, jail, "https://store.example/", "application/octet-stream", change)
+    return (await jail.ask("GET", href)).content
+
+
+@pytest.mark.parametrize("change", [unchanged, parked])
+@pytest.mark.parametrize("reading", [fetched, downloaded])
+async def test_what_is_read_comes_whole(rift: Place, jail: Jail, reading: Any, change: Any) -> None:
+    await at_github(rift)
+    assert await reading(rift, jail, change) == b"onetwo"
+
+
+@pytest.mark.parametrize(("change", "code"), [*CHANGES, (disconnected, "no_github_login")])
+@pytest.mark.parametrize(("reading", "tool"), [(fetched, "fetch"), (downloaded, "lfs")])
+async def test_nor_does_a_fetch_or_an_lfs_file_that_comes(
+    rift: Place, jail: Jail, reading: Any, tool: str, change: Any, code: str
+) -> None:
+    await at_github(rift)
+    with pytest.raises(Withdrawn):  # the answer had begun: it is broken off
+        await reading(rift, jail, change)
+    assert (await recorded(rift))[-1] == (tool, code)
 
 
 async def test_a_stranger_takes_no_place_at_the_door_and_nothing_of_theirs_is_read(

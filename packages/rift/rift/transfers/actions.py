@@ -155,7 +155,10 @@ async def transfer(deps: Deps, speaker: Speaker, sent: Sent) -> AsyncIterator[An
             kind = carried.headers.get("content-type", "")
             kind = kind if KIND.fullmatch(kind) else "application/octet-stream"
             known = length.isascii() and length.isdecimal() and len(length) < 16
-            yield Answer(status, kind, carried.parts, int(length) if known else None)
+            parts = carried.parts
+            if sent.method == "GET":
+                parts = verbs.read_while_it_may(deps, speaker, who, "lfs", parts)
+            yield Answer(status, kind, parts, int(length) if known else None)
     except Withdrawn as withdrawn:
         outcome = withdrawn.refusal.code
         if answered:

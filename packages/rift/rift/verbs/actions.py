@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -138,7 +139,10 @@ async def git(deps: Deps, speaker: Speaker, asked: Asked) -> AsyncIterator[Answe
                 outcome = answer.code if isinstance(answer, Refusal) else "ok"
                 if tool == "fetch" or isinstance(answer, Refusal):
                     await record(deps, who, tool, began, outcome, {"repo": who.repo.full})
-            yield answer if asked.refs or isinstance(answer, Answer) else await _told(asked, answer)
+            if isinstance(answer, Answer):
+                yield replace(answer, parts=read_while_it_may(deps, speaker, who, tool, answer.parts))
+            else:
+                yield answer if asked.refs else await _told(asked, answer)
 
 
 async def _told(asked: Asked, refusal: Refusal) -> Answer | Refusal:
@@ -214,22 +218,45 @@ async def while_it_may(
     nothing, only if it still may then. Raises Withdrawn: a box that begins and waits does not outlast a task, a
     membership or a login.
     """
-    held, looked = b"", deps.clock.monotonic()
-    async for part in parts:
+    held = b""
+    async for part in _looked_after(deps, speaker, who, parts):
         if held:
-            if deps.clock.monotonic() - looked >= LOOK_AGAIN:
-                await _look_again(deps, speaker, who)
-                looked = deps.clock.monotonic()
             yield held
         held = part
     await _look_again(deps, speaker, who)
     yield held
 
 
+async def read_while_it_may(
+    deps: Deps, speaker: Speaker, who: Admitted, tool: str, parts: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """What comes from an origin, while its box may read it. Raises Withdrawn, which is on record as `tool`'s then."""
+    began = deps.clock.monotonic()
+    try:
+        async for part in _looked_after(deps, speaker, who, parts):
+            yield part
+    except Withdrawn as withdrawn:
+        await record(deps, who, tool, began, withdrawn.refusal.code, {"repo": who.repo.full})
+        raise
+
+
+async def _looked_after(
+    deps: Deps, speaker: Speaker, who: Admitted, parts: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    looked = deps.clock.monotonic()
+    async for part in parts:
+        if deps.clock.monotonic() - looked >= LOOK_AGAIN:
+            await _look_again(deps, speaker, who)
+            looked = deps.clock.monotonic()
+        yield part
+
+
 async def _look_again(deps: Deps, speaker: Speaker, who: Admitted) -> None:
     async with deps.db.look() as tx:
         standing = await store.standing(tx, speaker)
-        found = await _judged(tx, standing) if standing is not None else refusals.box_over(who.name)
+        found: Admitted | Refusal = refusals.box_over(who.name)
+        if standing is not None:  # one that is parked meanwhile goes on when it is awake
+            found = await _judged(tx, replace(standing, state="running"))
         if isinstance(found, Admitted) and found.repo.forge == "github":
             found = found if await logins.of_user(tx, who.owner) is not None else logins_refusals.no_login()
     if isinstance(found, Refusal):

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from keel.db import forbid_in_transaction
 from rift.drivers.carrier.protocol import Carried, CarrierError
 
-Origin = Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, str], bytes]]
-"""Method, url, headers and the whole body; to a status, headers by lower-case name, and a body."""
+Origin = Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, str], bytes | AsyncIterator[bytes]]]
+"""Method, url, headers and the whole body; to a status, headers by lower-case name, and a body or its parts."""
 
 
 class FakeCarrier:
@@ -45,7 +45,7 @@ class FakeCarrier:
         for begins, origin in self.origins.items():
             if url.startswith(begins):
                 status, told, answer = origin(method, url, headers, whole)
-                yield Carried(status, told, _once(answer))
+                yield Carried(status, told, _once(answer) if isinstance(answer, bytes) else answer)
                 return
         raise CarrierError("the origin could not be asked")
 
