@@ -14,6 +14,7 @@ from rift.agents.model import Failed
 from rift.boxes import actions as boxes
 from rift.boxes.model import Box, BoxLine
 from rift.drivers.boxes.protocol import StoreLost
+from rift.drivers.nix.protocol import BuildInterrupted
 from rift.names import HEAD_RESTS
 
 
@@ -60,6 +61,37 @@ async def test_an_environment_is_kept_while_a_box_uses_it_and_goes_afterwards(fl
     await flakes.place.work()
     assert (await flakes.state(old), await flakes.state(new)) == (None, "ready")
     assert flakes.builder.kept[flakes.place.repo.id] == (builds[1],)
+
+
+async def test_what_nothing_uses_is_collected_though_whoever_did_that_was_killed(flakes: Flakes) -> None:
+    old = await flakes.push("b")
+    await flakes.place.upkeep()
+    new = await flakes.push("c")
+    await flakes.place.upkeep()
+    flakes.builder.interrupted.append("the keeper was killed")
+    with pytest.raises(BuildInterrupted):
+        await flakes.place.worker.jobs["environments.tidy"](flakes.place.deps, repo=flakes.place.repo.id)
+    await flakes.place.worker.jobs["environments.old"](flakes.place.deps)
+    await flakes.place.work()
+    kept = await flakes.of(new)
+    assert kept is not None
+    assert flakes.builder.kept[flakes.place.repo.id] == (kept.build,)
+    assert await flakes.state(old) is None
+
+
+async def test_what_is_used_again_while_it_is_collected_is_built_again(flakes: Flakes) -> None:
+    old = await flakes.push("b")
+    await flakes.place.upkeep()
+    await flakes.push("c")
+    await flakes.place.upkeep()
+    flakes.builder.interrupted.append("the keeper was killed")
+    with pytest.raises(BuildInterrupted):
+        await flakes.place.worker.jobs["environments.tidy"](flakes.place.deps, repo=flakes.place.repo.id)
+    await flakes.push("b")
+    await flakes.place.upkeep()
+    found = await flakes.of(old)
+    assert found is not None
+    assert (found.state, found.epoch, flakes.builder.began[-1]) == ("ready", 2, found.build)
 
 
 @pytest.mark.parametrize("runs", [False, True])

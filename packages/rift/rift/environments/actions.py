@@ -192,13 +192,16 @@ async def old(deps: Deps) -> None:
 
 
 async def tidy(deps: Deps, repo: str) -> int:
-    """Forget a repository's environments that nothing uses any more, and collect what they were made of."""
+    """Collect what a repository's environments were made of that nothing uses any more, then forget them.
+
+    Forgotten last: where this is ended between the two, the next scan finds them still. How many they were.
+    """
     async with deps.db.tx() as tx:
-        gone = await store.forget_old(tx, repo)
+        await store.let_go(tx, repo, deps.clock.now())
         kept = await store.builds_of(tx, repo)
-    if gone:
-        await deps.builder.keep(repo, tuple(kept))
-    return gone
+    await deps.builder.keep(repo, tuple(kept))
+    async with deps.db.tx() as tx:
+        return await store.forget_old(tx, repo)
 
 
 async def _over(tx: Tx, deps: Deps, built: Environment) -> None:

@@ -13,12 +13,12 @@ State = Literal["waiting", "building", "ready", "failed", "cancelled"]
 TRANSITIONS: dict[State, frozenset[State]] = {
     "waiting": frozenset({"building", "cancelled"}),
     "building": frozenset({"building", "waiting", "ready", "failed", "cancelled"}),
-    "ready": frozenset({"waiting"}),
+    "ready": frozenset({"waiting", "cancelled"}),
     "failed": frozenset({"waiting"}),
     "cancelled": frozenset({"waiting"}),
 }
 """Where an environment may go from each state. `building` to itself: taken up again, as who built it is gone. `ready`
-to `waiting`: what was built is gone from the host.
+to `waiting`: what was built is gone from the host; to `cancelled`: nothing uses it any more, and it is collected.
 """
 
 Step = Literal["", "gather", "gathered", "build"]

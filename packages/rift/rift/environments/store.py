@@ -229,12 +229,26 @@ async def repos_of_old(tx: Tx) -> list[str]:
     return [row["repo"] for row in rows]
 
 
+async def let_go(tx: Tx, repo: str, now: datetime) -> None:
+    """What was built of those which no watched head and no living box uses may be collected from here on.
+
+    One that is used again meanwhile is built again.
+    """
+    await tx.run(
+        """
+        UPDATE environments SET state = 'cancelled', built = NULL, ended_at = %(now)s
+        WHERE repo = %(repo)s AND state = 'ready' AND id IN (SELECT id FROM environment_uses WHERE NOT used)
+        """,
+        {"repo": repo, "now": now},
+    )
+
+
 async def forget_old(tx: Tx, repo: str) -> int:
-    """Delete those of a repository which no watched head and no living box uses. How many they were."""
+    """Delete those of a repository which nothing uses and of which nothing is kept. How many they were."""
     return await tx.run(
         """
         DELETE FROM environments
-        WHERE repo = %(repo)s AND state NOT IN ('waiting', 'building')
+        WHERE repo = %(repo)s AND state IN ('failed', 'cancelled')
           AND id IN (SELECT id FROM environment_uses WHERE NOT used)
         """,
         {"repo": repo},

@@ -14,8 +14,8 @@ class FakeBuilder:
     """By commit: `flakes` are what builds come to, `broken` the reasons why they fail, `says` what is in their logs.
 
     A commit in none of these has no flake of ours. One in `held` is not built before its event is set. `lack` is what
-    the host lacks, `interrupted` how the next builds are ended from outside. `began`, `ended` and `cancelled` are
-    builds, in their order; `kept` are those that a repository's store was last told to keep.
+    the host lacks, `interrupted` how the next builds, or collections, are ended from outside. `began`, `ended` and
+    `cancelled` are builds, in their order; `kept` are those that a repository's store was last told to keep.
     """
 
     kind: Literal["fake"] = "fake"
@@ -75,6 +75,8 @@ class FakeBuilder:
 
     @outside_transactions
     async def keep(self, repo: str, builds: tuple[str, ...]) -> None:
+        if self.interrupted:
+            raise BuildInterrupted(self.interrupted.pop(0))
         self.kept[repo] = builds
         self._drop(repo, builds)
 
