@@ -16,6 +16,7 @@ from rift.boxes.model import Box, BoxLine
 from rift.drivers.boxes.protocol import StoreLost
 from rift.drivers.nix.protocol import BuildInterrupted
 from rift.names import HEAD_RESTS
+from rift.repos import actions as repos
 
 
 @pytest.mark.parametrize("goes_well", [True, False])
@@ -77,6 +78,21 @@ async def test_what_nothing_uses_is_collected_though_whoever_did_that_was_killed
     assert kept is not None
     assert flakes.builder.kept[flakes.place.repo.id] == (kept.build,)
     assert await flakes.state(old) is None
+
+
+async def test_of_a_repository_that_nobody_watches_any_more_nothing_is_kept(flakes: Flakes) -> None:
+    place = flakes.place
+    await flakes.push("b")
+    await place.upkeep()
+    await place.worker.jobs["environments.tidy"](place.deps, repo=place.repo.id)
+    assert len(flakes.builder.kept[place.repo.id]) == 1
+    gone = await repos.unwatch(place.deps, place.act(tool="rift_unwatch"), "acme/app", "main")
+    assert not isinstance(gone, Refusal)
+    await place.upkeep()
+    await place.worker.jobs["environments.old"](place.deps)
+    await place.work()
+    assert place.repo.id not in flakes.builder.kept
+    assert await place.rows("SELECT * FROM environments") == []
 
 
 async def test_what_is_used_again_while_it_is_collected_is_built_again(flakes: Flakes) -> None:

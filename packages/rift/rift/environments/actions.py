@@ -199,7 +199,10 @@ async def tidy(deps: Deps, repo: str) -> int:
     async with deps.db.tx() as tx:
         await store.let_go(tx, repo, deps.clock.now())
         kept = await store.builds_of(tx, repo)
-    await deps.builder.keep(repo, tuple(kept))
+    if kept:
+        await deps.builder.keep(repo, tuple(kept))
+    else:
+        await deps.builder.forget(repo)  # with the user whose builds they were: there are not many
     async with deps.db.tx() as tx:
         return await store.forget_old(tx, repo)
 
