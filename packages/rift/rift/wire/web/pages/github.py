@@ -122,7 +122,7 @@ async def disconnect(visit: Visit) -> Response | Refusal:
 def connected(done: Connected) -> str:
     """What to say of an account that is connected."""
     said = f"{done.account.login} is connected{'' if done.new else ' already'}."
-    return f"{said} Enable it, and its repositories are listed." if done.account.state == "disabled" else said
+    return f"{said} Enable it, and its repositories give boxes." if done.account.state == "disabled" else said
 
 
 def _number(text: str) -> int | None:
