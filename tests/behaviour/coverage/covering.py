@@ -38,16 +38,15 @@ class Covering:
         """The App covers these, too; each has a branch."""
         made = [self.hub.github.cover(self.there.id, name) for name in names]
         for one in made:
-            self.forge.repositories[one.clone_url] = {"main": HEAD}
+            self.forge.repositories[address(one)] = {"main": HEAD}
         return made
 
     def becomes(self, one: Repository, **changes: Any) -> Repository:
         """A repository is another at GitHub."""
         listed = self.hub.github.covered[self.there.id]
         now = replace(one, **changes)
-        now = replace(now, clone_url=f"https://github.com/{now.owner}/{now.name}.git")
         listed[listed.index(one)] = now
-        self.forge.repositories[now.clone_url] = self.forge.repositories.get(one.clone_url, {"main": HEAD})
+        self.forge.repositories[address(now)] = self.forge.repositories.get(address(one), {"main": HEAD})
         return now
 
     def drops(self, one: Repository) -> None:
@@ -83,6 +82,11 @@ class Covering:
         """The account's row."""
         (row,) = await self.hub.rows(f"SELECT * FROM github_accounts WHERE installation = {self.there.id}")
         return row
+
+
+def address(one: Repository) -> str:
+    """Where a repository is read."""
+    return f"https://github.com/{one.owner}/{one.name}.git"
 
 
 async def covering(hub: Hub) -> Covering:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.behaviour.coverage.covering import HEAD, Covering
+from tests.behaviour.coverage.covering import HEAD, Covering, address
 from tests.unit.people.house import act
 
 from keel.refusal import Refusal
@@ -45,7 +45,7 @@ async def test_a_watched_repository_that_github_does_not_give_says_why_and_is_le
     assert not await due()
     clock.advance(2 * 60)
     assert await due()
-    acme.forge.broken[app.clone_url] = "Repository not found"
+    acme.forge.broken[address(app)] = "Repository not found"
     synced = await origins.sync_repo(deps, repo)
     assert synced is not None
     assert "Repository not found" in str(synced.failure)
@@ -128,7 +128,7 @@ async def test_a_name_that_another_repository_has_taken_leads_to_nothing_of_that
         await tx.run("DELETE FROM procrastinate_jobs")
     old = acme.becomes(app, name="app-old")
     (new,) = acme.covers("app")
-    acme.forge.repositories[new.clone_url] = {"main": "e" * 40}
+    acme.forge.repositories[address(new)] = {"main": "e" * 40}
 
     synced = await origins.sync_repo(deps, id)
     assert synced is not None

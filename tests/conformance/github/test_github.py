@@ -76,8 +76,7 @@ async def test_what_an_installation_covers_comes_in_pages_of_a_hundred(kit: Kit)
     assert page == 3
     assert sorted(names) == [f"repo-{number:05}" for number in range(230)]
     one = found.repositories[0]
-    assert (one.owner, one.private, one.archived, one.default_branch) == ("acme", True, False, "main")
-    assert one.clone_url.endswith(f"/acme/{one.name}.git")
+    assert (one.owner, one.archived, one.default_branch) == ("acme", False, "main")
 
 
 async def test_a_repository_is_found_by_its_name_and_known_by_its_id(kit: Kit) -> None:

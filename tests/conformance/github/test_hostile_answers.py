@@ -24,6 +24,7 @@ from rift.drivers.github.protocol import (
     GitHubMissing,
     GitHubRefused,
     NoDeviceFlow,
+    Repository,
     RepositoryPage,
 )
 
@@ -206,10 +207,10 @@ async def test_what_github_says_is_told_on_one_line_without_what_moves_a_termina
             await hub(says(status, odd)).github.user(TOKEN)
 
 
-async def test_a_repository_is_cloned_from_where_its_name_says_whatever_the_answer_says(hub: Make) -> None:
+async def test_no_address_of_a_repository_is_taken_from_an_answer(hub: Make) -> None:
     found = await hub(says(200, {"total_count": 1, "repositories": [REPO]})).github.repositories(TOKEN, 1)
     assert found == RepositoryPage(found.repositories, 1, None)
-    assert found.repositories[0].clone_url == "https://github.com/ada/app.git"
+    assert found.repositories[0] == Repository(9, "ada", "app", False, "main")
     for name in ("..", ".", "a/b", "a b", "x\n", "-" * 101, "", None, "ä"):
         with pytest.raises(GitHubError):
             await hub(says(200, {"total_count": 1, "repositories": [{**REPO, "name": name}]})).github.repositories(

@@ -151,11 +151,10 @@ class FakeGitHub:
             if one.account.id == account.id:
                 self.installs[id] = replace(one, account=account)
 
-    def cover(self, id: int, name: str, *, private: bool = True, branch: str = "main") -> Repository:
+    def cover(self, id: int, name: str, *, branch: str = "main") -> Repository:
         """A repository of an installation's account, covered by it."""
         owner = self.installs[id].account.login
-        url = f"{self.url}/{owner}/{name}.git"
-        made = Repository(next(self._numbers), owner, name, private, False, branch, url)
+        made = Repository(next(self._numbers), owner, name, False, branch)
         self.covered[id].append(made)
         self.projects.setdefault(f"{owner}/{name}", Project())
         return made

@@ -128,13 +128,13 @@ class HttpGitHub:
         found = said.json()
         items = reading.listed(found, "repositories")
         return RepositoryPage(
-            tuple(reading.repository(one, self._url) for one in items), reading.number(found, "total_count"),
+            tuple(reading.repository(one) for one in items), reading.number(found, "total_count"),
             said.page("next"),
         )  # fmt: skip
 
     async def repository(self, token: str, full: str) -> Repository:
         """The repository that has this name now; GitHub leads from a name of before to the one that had it last."""
-        return reading.repository((await self._read(token, full, "")).json(), self._url)
+        return reading.repository((await self._read(token, full, "")).json())
 
     # People --------------------------------------------------------------------------------------------------------
 

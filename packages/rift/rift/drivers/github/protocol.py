@@ -80,11 +80,9 @@ class Repository:
     id: int
     owner: str
     name: str
-    private: bool
     archived: bool
     default_branch: str | None
     """None where what GitHub calls it is no name that can be shown."""
-    clone_url: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,18 +85,15 @@ def installations(said: Sequence[object]) -> list[Installation]:
     ]
 
 
-def repository(said: object, url: str) -> Repository:
-    """A repository. Where it is cloned from follows from its name: a token goes to no other address."""
+def repository(said: object) -> Repository:
+    """A repository. Where it is cloned from follows from its name, whatever address is said beside it."""
     found = _object(said, "a repository")
     owner, name = login(_object(found.get("owner"), "an owner")), found.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name) or name in (".", ".."):
         raise Unreadable("GitHub answered with a repository's name that none can have")
     branch = found.get("default_branch")
-    return Repository(
-        number(found, "id"), owner, name, _yes(found, "private"), _yes(found, "archived"),
-        branch if isinstance(branch, str) and 0 < len(branch) <= 255 and branch.isprintable() else None,
-        f"{url}/{owner}/{name}.git",
-    )  # fmt: skip
+    shown = isinstance(branch, str) and 0 < len(branch) <= 255 and branch.isprintable()
+    return Repository(number(found, "id"), owner, name, _yes(found, "archived"), branch if shown else None)
 
 
 def app(said: object) -> App:
