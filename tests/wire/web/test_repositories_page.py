@@ -211,6 +211,9 @@ async def test_an_admin_opens_and_closes_where_boxes_push_and_a_member_does_not(
     assert (await outcomes(browser.deps))[-1][2:] == ("web set push", "needs_admin")
     assert await push("repo_nowhere", "watched", "yes") == 404
     assert (await outcomes(browser.deps))[-1][2:] == ("web set push", "no_such_repository")
+    before = await outcomes(browser.deps)
+    assert await push(repo, "everything", "yes") == 400
+    assert await outcomes(browser.deps) == before
 
 
 async def test_a_build_is_shown_with_the_end_of_its_log_and_the_whole_of_it_is_a_file(

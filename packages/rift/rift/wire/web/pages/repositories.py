@@ -23,7 +23,7 @@ from rift.repos import actions
 from rift.repos.decide import claimable, why_closed
 from rift.repos.model import Account, Repo, RepoView, Watch
 from rift.sessions import actions as sessions
-from rift.wire.web import live
+from rift.wire.web import live, refusals
 from rift.wire.web.paging import Pager, page_of, pager
 from rift.wire.web.visit import Page, Visit, headers
 
@@ -139,7 +139,9 @@ async def events(visit: Visit) -> Response | Refusal:
 async def set_push(visit: Visit) -> Response | Refusal:
     """Let a repository's boxes push to its default branch or to watched refs, or not any more."""
     id, which, allow = visit.request.path_params["repo"], visit.said("which"), visit.said("allow") == "yes"
-    what = {"default": {"default": allow}, "watched": {"watched": allow}}.get(which, {})
+    if which not in ("default", "watched"):
+        return refusals.bad_form()
+    what = {which: allow}
     act = visit.act("set push", repo=id, **what)
     repo = await actions.set_push(visit.deps, act, id, **what)
     if isinstance(repo, Refusal):
