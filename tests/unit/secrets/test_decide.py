@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +88,24 @@ def test_what_is_typed_has_line_breaks_as_in_files_and_none_at_its_end(given: st
 @given(st.lists(st.text("abc\n", min_size=1, max_size=12), max_size=5).map(tuple), st.text("abc\n", max_size=60))
 def test_a_record_hides_what_an_agent_hides(values: tuple[str, ...], text: str) -> None:
     assert masked(text, values) == Secrets([value.encode() for value in values]).text(text)
+
+
+def test_many_values_of_one_length_are_hidden_as_an_agent_hides_them() -> None:
+    alike = ["".join(one) for one in product("abc", repeat=6)][::3]
+    text = "".join("".join(one) for one in product("abc", repeat=7))
+    for values in (tuple(alike), (*alike, "abcabca", "cccccccccc"), ("\n".join(alike), "bbbbbb")):
+        assert masked(text, values) == Secrets([value.encode() for value in values]).text(text)
+
+
+@pytest.mark.parametrize("last", ["", "b"])
+def test_what_overlaps_itself_in_every_place_takes_no_memory_for_each_of_them(last: str) -> None:
+    values = ["\n".join("a" * size + last for size in range(6, 200))]
+    text = "a" * 20_000 + last
+    tracemalloc.start()
+    try:
+        hidden = masked(text, values)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert hidden == "a" * (20_000 - 199 if last else 0) + "***"
+    assert most < 1 << 20

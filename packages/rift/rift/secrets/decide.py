@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from keel.refusal import Refusal
 from rift.secrets import refusals
@@ -17,6 +17,8 @@ _SHELLS = frozenset({
 })  # fmt: skip
 _BOXES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "TERM", "LANG", "TMPDIR"})
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"})
+_ALIKE = 64
+"""So many values of one length are looked for one by one."""
 _LOADER = ("LD_", "GLIBC_TUNABLES", "MALLOC_", "GCONV_PATH", "LOCPATH")
 
 
@@ -87,20 +89,42 @@ def masked(text: str, values: Collection[str]) -> str:
     """The text with `***` for each run of it that is some of these values, of `MASKED_FROM` bytes or more, or of their
     lines.
     """
-    hidden: list[tuple[int, int]] = []
-    for part in parts(values):
-        at = text.find(part)
-        while at >= 0:
-            hidden.append((at, at + len(part)))
-            at = text.find(part, at + 1)
-    if not hidden:
-        return text
+    ends = _ends(text, parts(values))
     told, upto = [], 0
-    for start, end in sorted(hidden):
+    for start in sorted(ends):
         if start >= upto:
             told += [text[upto:start], MASK]
-        upto = max(upto, end)
+        upto = max(upto, ends[start])
     return "".join([*told, text[upto:]])
+
+
+def _ends(text: str, sought: Collection[str]) -> dict[int, int]:
+    """Where any of these begins in the text, and where the longest that begins there ends; of one that overlaps itself
+    only where its run begins and ends. So it takes no more than an entry a character, whatever is sought.
+    """
+    lengths: dict[int, set[str]] = {}
+    for part in sought:
+        lengths.setdefault(len(part), set()).add(part)
+    ends: dict[int, int] = {}
+    for length, alike in sorted(lengths.items(), reverse=True):
+        if len(alike) > _ALIKE:  # one look at each place of the text, instead of one at all of it for each of them
+            places = (at for at in range(len(text) - length + 1) if at not in ends)
+            runs = [(at, at + length) for at in places if text[at : at + length] in alike]
+        else:
+            runs = [run for part in alike for run in _runs(text, part)]
+        for start, end in runs:
+            ends[start] = max(end, ends.get(start, 0))
+    return ends
+
+
+def _runs(text: str, part: str) -> Iterator[tuple[int, int]]:
+    start = text.find(part)
+    while start >= 0:
+        at, end = start, start + len(part)
+        while (more := text.rfind(part, at + 1, end + len(part) - 1)) >= 0:
+            at, end = more, more + len(part)
+        yield start, end
+        start = text.find(part, end)
 
 
 def parts(values: Collection[str]) -> set[str]:
