@@ -133,25 +133,28 @@ class _Words:
         self._shift, self._every = shift, every
         # word → where in a value it stands, and how long that is → the values
         self._found: dict[int, dict[Span, set[bytes]]] = {}
-        for part in parts:
+        for part in sorted(parts, key=len, reverse=True):
             for at in range(ways):
                 word = int.from_bytes(part[at : at + _WIDTH], _ORDER)
                 self._found.setdefault(word, {}).setdefault((at, len(part)), set()).add(part)
         self.keys = set(self._found)
 
-    def spans(self, data: bytes) -> Iterator[Span]:
+    def spans(self, data: bytes) -> Iterable[Span]:
+        """Where values begin, each with where the longest of them there ends."""
         usable = (len(data) - self._shift) // _WIDTH * _WIDTH
         if usable <= 0:
-            return
+            return ()
         words = memoryview(data)[self._shift : self._shift + usable].cast("I")[:: self._every]
         if self.keys.isdisjoint(words):
-            return
+            return ()
+        ends: dict[int, int] = {}
         apart = _WIDTH * self._every
         for index, word in [(index, word) for index, word in enumerate(words) if word in self.keys]:
             for (at, length), parts in self._found[word].items():
                 start = self._shift + index * apart - at
-                if start >= 0 and data[start : start + length] in parts:
-                    yield start, start + length
+                if start >= 0 and start not in ends and data[start : start + length] in parts:
+                    ends[start] = start + length
+        return ends.items()
 
 
 class Mask:

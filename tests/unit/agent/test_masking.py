@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 
 import pytest
@@ -188,3 +189,15 @@ def test_what_is_looked_for_stays_small_whatever_the_values() -> None:
     lines = b"\n".join(b"%07d" % number for number in range(9_000))
     for values in ([lines], [b"x" * 40 + b"%05d" % number for number in range(100)], [b"y" * 65_536] * 4):
         assert Secrets(values).sought <= 4 * 9_000
+
+
+def test_many_values_that_overlap_in_every_place_take_no_memory_for_each_of_them() -> None:
+    secrets = Secrets([b"a" * size for size in range(LEAST, 200)])
+    data = b"a" * 20_000
+    tracemalloc.start()
+    try:
+        assert secrets.whole(data) == MASK
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 6 << 20
