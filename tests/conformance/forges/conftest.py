@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import pytest
 from tests.conformance.keeper.keeping import Keeper
@@ -47,9 +47,9 @@ class LocalKit:
         self._count = 0
         self.git(folder, "init", "-q", "--bare", "-b", "main", str(self.source))
 
-    def git(self, folder: Path, *words: str) -> str:
+    def git(self, folder: Path, *words: str, stdin: IO[str] | None = None) -> str:
         done = subprocess.run(
-            ["git", "-C", folder, *words], env=ENVIRONMENT, check=True, capture_output=True, text=True
+            ["git", "-C", folder, *words], env=ENVIRONMENT, check=True, capture_output=True, text=True, stdin=stdin
         )
         return done.stdout.strip()
 
@@ -58,6 +58,19 @@ class LocalKit:
         tree = self.git(self.source, "hash-object", "-w", "-t", "tree", "/dev/null")
         commit = self.git(self.source, "commit-tree", tree, "-m", f"commit {self._count}")
         self.git(self.source, "update-ref", f"refs/heads/{branch}", commit)
+        return commit
+
+    def files(self, texts: dict[str, str]) -> str:
+        """A commit of these files on `main`."""
+        lines = []
+        for name, text in sorted(texts.items()):
+            (self.source / "text").write_text(text)
+            lines.append(f"100644 blob {self.git(self.source, 'hash-object', '-w', 'text')}\t{name}\n")
+        (self.source / "text").write_text("".join(lines))
+        with (self.source / "text").open() as listed:
+            tree = self.git(self.source, "mktree", stdin=listed)
+        commit = self.git(self.source, "commit-tree", tree, "-m", "files")
+        self.git(self.source, "update-ref", "refs/heads/main", commit)
         return commit
 
     def name(self, branch: str | None) -> None:

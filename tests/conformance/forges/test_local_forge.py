@@ -17,6 +17,11 @@ from rift.drivers.forge.local import git as git_itself
 from rift.drivers.forge.local.git import shown
 from rift.drivers.forge.protocol import ForgeError
 
+POINTED = {
+    ".gitattributes": "*.bin filter=lfs\n",
+    "a.bin": f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 5\n",
+}
+
 
 def command_lines() -> Iterator[str]:
     """The command line of every process."""
@@ -150,6 +155,42 @@ async def test_no_fetch_takes_the_last_of_the_disk_and_what_it_had_begun_is_gone
     assert not [line for line in command_lines() if url in line]
     server.close()
     assert await local.forge.fetch(local.url, local.mirror) == {"main": commit}
+
+
+@pytest.mark.needs("git-lfs")
+async def test_lfs_files_come_from_the_origin_whatever_the_repository_says_of_where(local: LocalKit) -> None:
+    """A `.lfsconfig` would have the keeper's git ask any host, with what the operator's git knows of it."""
+    asked: list[bytes] = []
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.close()
+
+    server = await asyncio.start_server(ask, "127.0.0.1", 0)
+    evil = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/evil"
+    configured = f'[lfs]\n\turl = {evil}\n[remote "origin"]\n\tlfsurl = {evil}\n'
+    commit = local.files({".lfsconfig": configured, **POINTED})
+    await local.forge.fetch(local.url, local.mirror)
+    for url in (local.url, f"file://{local.url}", "ssh://nobody@127.0.0.1:9/app.git"):
+        found = await local.forge.gather(url, local.mirror, commit)
+        assert found.lacks[0].startswith(
+            "LFS files are pointers, not their content: *.bin. 1 of 1 could not be fetched"
+        )
+    server.close()
+    assert asked == []
+
+
+@pytest.mark.needs("git-lfs")
+async def test_lfs_files_that_take_too_long_are_told_and_keep_nothing_else_from_being_brought(local: LocalKit) -> None:
+    commit = local.files(POINTED)
+    await local.forge.fetch(local.url, local.mirror)
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/app.git"
+    found = await LocalForge(fetch_seconds=0.5).gather(url, local.mirror, commit)
+    assert found.lacks == (
+        "LFS files are pointers, not their content: *.bin. 1 of 1 could not be fetched: git took longer than 0.5 s.",
+    )
+    server.close()
 
 
 async def test_a_list_of_branches_without_end_is_not_taken_to_its_end(

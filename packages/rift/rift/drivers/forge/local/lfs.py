@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from rift.drivers.forge.local import trees
 from rift.drivers.forge.local.access import origin_of
-from rift.drivers.forge.local.git import FULL, KEPT_FREE, Floor, run, shown
+from rift.drivers.forge.local.git import KEPT_FREE, Floor, run, shown
 from rift.drivers.forge.local.mirrors import Opening
 from rift.drivers.forge.local.trees import Entry
 from rift.drivers.forge.protocol import ForgeError
@@ -98,27 +98,25 @@ async def fetch(
     free = (await asyncio.to_thread(shutil.disk_usage, repository)).free
     if sum(one.size for one in missing) > free - KEPT_FREE:
         return f"{told} This host has no room for them."
-    settings = [*FETCH, f"remote.origin.url={url}"]
-    if (endpoint := server(url)) is not None:
-        settings.append(f"lfs.url={endpoint}")
+    # Said outright for every origin: where it is not, git-lfs goes by the `.lfsconfig` of the mirror's HEAD.
+    settings = [*FETCH, f"remote.origin.url={url}", f"lfs.url={server(url) or url}"]
     words = [word for one in settings for word in ("-c", one)]
     try:
         ran = await run(
             *opening.words, *words, f"--git-dir={repository}", "lfs", "fetch", "--include=", "--exclude=", "origin",
             commit, seconds=seconds, url=url, access=opening.access, more=opening.more, floor=Floor(repository),
         )  # fmt: skip
-    except ForgeError as error:
-        if error.reason != FULL:
-            raise
+        said = shown(ran.err)
+    except ForgeError as error:  # it took too long, or more than the pointers say; what came is kept
+        said = error.reason
         for begun in ("tmp", "incomplete"):
             await asyncio.to_thread(shutil.rmtree, repository / "lfs" / begun, ignore_errors=True)
-        return f"{told} They could not be fetched: {FULL}."  # a server may send more than the pointers say
     await asyncio.to_thread(_move, repository / "lfs" / "objects", store, missing)
     await asyncio.to_thread(_readable, store)
     left = sum([not await asyncio.to_thread(kept, store, one) for one in missing])
     if left == 0:
         return None
-    return f"{told} {left} of {len(asked.pointers)} could not be fetched: {shown(ran.err) or 'the server has none'}."
+    return f"{told} {left} of {len(asked.pointers)} could not be fetched: {said or 'the server has none'}."
 
 
 def server(url: str) -> str | None:
