@@ -16,18 +16,7 @@ async def locked(path: Path) -> AsyncIterator[int]:
 
     A child process that is given the descriptor holds the lock too: then it lasts until both are gone.
     """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _same_file(descriptor, path):
-                break
-        except BlockingIOError:
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+    while (descriptor := _taken(path)) is None:  # noqa: ASYNC110 -- another process holds it, and sets no event here
         await asyncio.sleep(0.02)
     try:
         yield descriptor
@@ -41,38 +30,43 @@ async def locked(path: Path) -> AsyncIterator[int]:
 def unlocked(path: Path) -> bool:
     """Whether nobody holds the lock at `path`; its file goes where it was left."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = _taken(path, make=False)
     except FileNotFoundError:
         return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
-    except BlockingIOError:
+    if descriptor is None:
         return False
-    finally:
-        os.close(descriptor)
+    path.unlink(missing_ok=True)
+    os.close(descriptor)
     return True
 
 
 @contextmanager
 def tried(path: Path) -> Iterator[int | None]:
     """As `locked`, where the lock can be had at once; None where somebody holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _taken(path)
+    try:
+        yield descriptor
+    finally:
+        if descriptor is not None:
+            with suppress(FileNotFoundError):
+                path.unlink()
+            os.close(descriptor)
+
+
+def _taken(path: Path, *, make: bool = True) -> int | None:
+    """The lock's descriptor; None where somebody holds it, or has another file there since it was opened."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = _same_file(descriptor, path)
+        if _same_file(descriptor, path):
+            return descriptor
     except BlockingIOError:
-        held = False
+        pass
     except BaseException:
         os.close(descriptor)
         raise
-    try:
-        yield descriptor if held else None
-    finally:
-        if held:
-            with suppress(FileNotFoundError):
-                path.unlink()
-        os.close(descriptor)
+    os.close(descriptor)
+    return None
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
