@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -13,12 +15,20 @@ from tests.conformance.keeper.keeping import Keeper
 
 from rift.drivers.forge.fake import FakeForge
 from rift.drivers.forge.local import LocalForge
+from rift.drivers.forge.local.driver import PUSH_LIMIT
+from rift.drivers.forge.local.reader import Reader
+from rift.drivers.forge.local.sessions import Sessions
 from rift.drivers.forge.protocol import Forge
 from rift.drivers.forge.remote import RemoteForge
 from rift.keeper.checks import Bounds
 
 NOBODY = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 ENVIRONMENT = NOBODY | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+
+NONE = "0" * 40
+EMPTY = b"PACK\0\0\0\2\0\0\0\0" + bytes.fromhex("029d08823bd8a8eab510ad6ac75c823cfd3ed31e")
+"""The pack of a push whose commits are at the origin already."""
+GROUP = 699_999
 
 
 class Kit(Protocol):
@@ -143,3 +153,29 @@ async def kit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[K
 def local(tmp_path: Path) -> LocalKit:
     """The local forge, for what only it does."""
     return LocalKit(tmp_path)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder in which users without rights may pass: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="rift-sessions-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def made_local(sessions: Sessions | None = None, push_limit: int = PUSH_LIMIT) -> LocalForge:
+    """The local forge as it is here: as root, a user without rights reads what strangers sent."""
+    reader = Reader(GROUP + 1, GROUP) if os.geteuid() == 0 else None
+    return LocalForge(reader=reader, sessions=sessions, push_limit=push_limit)
+
+
+async def drained(kit: LocalKit, session: str) -> bytes:
+    """The whole answer."""
+    told = b""
+    try:
+        async with asyncio.timeout(60):
+            while (more := await kit.forge.drain(session)) is not None:
+                told += more
+    finally:
+        await kit.forge.close(session)
+    return told

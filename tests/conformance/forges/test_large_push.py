@@ -8,16 +8,13 @@ import resource
 from pathlib import Path
 
 import pytest
-from tests.conformance.forges.conftest import LocalKit
+from tests.conformance.forges.conftest import LocalKit, made_local
 from tests.conformance.forges.gate import Gate, client
-from tests.conformance.forges.test_sessions import home, made_local
 from tests.conformance.keeper.keeping import Keeper
 
 from keel.sizes import KIB, MIB
 from rift.drivers.forge.remote import RemoteForge
 from rift.keeper.checks import Bounds
-
-__all__ = ["home"]
 
 SIZE = 500 * MIB
 ROOM = 128 * MIB

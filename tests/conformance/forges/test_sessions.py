@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.conformance.forges.conftest import LocalKit
+from tests.conformance.forges.conftest import EMPTY, NONE, LocalKit, drained, made_local
 from tests.conformance.forges.gate import Gate, client
 from tests.conformance.keeper.keeping import Keeper
 
-from keel.sizes import MIB
 from keel.testing import eventually
-from rift.drivers.forge.local import LocalForge
-from rift.drivers.forge.local.driver import PUSH_LIMIT
-from rift.drivers.forge.local.reader import Reader
-from rift.drivers.forge.local.sessions import Sessions
 from rift.drivers.forge.packets import FLUSH, packet
 from rift.drivers.forge.protocol import ForgeError
 from rift.drivers.forge.remote import RemoteForge
 from rift.keeper.checks import Bounds
-
-NONE = "0" * 40
-GROUP = 699_999
-
-
-def made_local(sessions: Sessions | None = None, push_limit: int = PUSH_LIMIT) -> LocalForge:
-    """The local forge as it is here: as root, a user without rights reads what strangers sent."""
-    reader = Reader(GROUP + 1, GROUP) if os.geteuid() == 0 else None
-    return LocalForge(reader=reader, sessions=sessions, push_limit=push_limit)
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """A folder in which users without rights may pass: pytest's own are closed to them."""
-    with tempfile.TemporaryDirectory(prefix="rift-sessions-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -296,6 +272,20 @@ async def test_what_leans_on_history_that_nobody_here_has_is_told_with_the_mend(
     assert kit.git(kit.source, "rev-list", "--count", "x") == "3"
 
 
+async def test_a_checkout_whose_history_ends_in_many_places_pushes_too(kit: LocalKit, gate: Gate) -> None:
+    """Git tells each of them before the refs: they are no refs of the push."""
+    seen = kit.git(kit.source, "rev-parse", "main")
+    session = await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc")
+    shallow = b"".join(packet(f"shallow {number:040x}".encode()) for number in range(3000))
+    line = packet(f"{NONE} {seen} refs/heads/x\0report-status".encode())
+    await kit.forge.feed(session, shallow + line + FLUSH + EMPTY, last=True)
+    assert b"ok refs/heads/x" in await drained(kit, session)
+    session = await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc")
+    for _ in range(25):
+        await kit.forge.feed(session, shallow, last=False)
+    assert b"ERR this push cannot be read: it asks for too much at once" in await drained(kit, session)
+
+
 async def test_what_is_no_request_ends_the_session(kit: LocalKit, gate: Gate) -> None:
     session = await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc")
     await kit.forge.feed(session, b"GET / HTTP/1.1\r\n", last=False)
@@ -306,38 +296,6 @@ async def test_what_is_no_request_ends_the_session(kit: LocalKit, gate: Gate) ->
         await drained(kit, session)
 
 
-async def test_a_push_beyond_the_bound_is_refused(home: Path) -> None:
-    kit = LocalKit(home)
-    kit.forge = made_local(push_limit=1 * MIB)
-    kit.commit("main")
-    async with Gate(kit.forge, kit.url, kit.mirror) as gate:
-        await client("clone", "-q", gate.url, "box", folder=home)
-        (home / "box" / "big").write_bytes(os.urandom(3 * MIB))
-        await client("add", "big", folder=home / "box")
-        await client("commit", "-q", "-m", "big", folder=home / "box")
-        told = await client("push", "origin", "HEAD:big", folder=home / "box", fails=True)
-        assert "pack exceeds maximum allowed size" in told
-    assert kit.git(kit.source, "for-each-ref", "--format=%(refname:short)") == "main"
-
-
-async def test_so_many_sessions_are_open_at_once_and_a_quiet_one_ends(home: Path) -> None:
-    kit = LocalKit(home)
-    kit.forge = made_local(sessions=Sessions(most=2, idle_seconds=0.3))
-    kit.commit("main")
-    await kit.forge.fetch(kit.url, kit.mirror)
-    kept = [await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc")]
-    kept.append(await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc"))
-    line = packet(f"{NONE} {'1' * 40} refs/heads/x\0report-status".encode())
-    await kit.forge.feed(kept[1], line + FLUSH + b"PACK\0\0\0\2\0\0\0\7", last=False)  # git waits for more of it
-    with pytest.raises(ForgeError, match="2 fetches and pushes of boxes run already"):
-        await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc")
-    await eventually(lambda: [path.name for path in kit.mirror.parent.iterdir()] == [kit.mirror.name], within=20)
-    for session in kept:
-        with pytest.raises(ForgeError, match="no such session"):
-            await kit.forge.drain(session)
-    await kit.forge.close(await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc"))
-
-
 async def test_what_a_killed_server_left_of_a_push_is_swept_by_the_next(kit: LocalKit, gate: Gate, box: Path) -> None:
     left = kit.mirror.parent / ".push-0123456789abcdef"
     (left / "objects" / "pack").mkdir(parents=True)
@@ -345,18 +303,6 @@ async def test_what_a_killed_server_left_of_a_push_is_swept_by_the_next(kit: Loc
     await write(box, "a", "1")
     await client("push", "-q", "origin", "HEAD:x", folder=box)
     assert not left.exists()
-
-
-async def drained(kit: LocalKit, session: str) -> bytes:
-    """The whole answer."""
-    told = b""
-    try:
-        async with asyncio.timeout(60):
-            while (more := await kit.forge.drain(session)) is not None:
-                told += more
-    finally:
-        await kit.forge.close(session)
-    return told
 
 
 def packed(box: Path, commit: str, seen: str) -> bytes:

@@ -45,7 +45,6 @@ log = structlog.get_logger()
 
 VIA = "box"
 """What the record of a request at the door says it came through."""
-COMMANDS_BYTES = 4 << 20
 LOOK_AGAIN = 5.0
 """How long what comes slowly is believed, in seconds: then it is looked at again whether its box still may."""
 OPTIONS_MOST = 64
@@ -365,7 +364,7 @@ async def _github(
 async def _read(body: AsyncIterator[bytes]) -> ReadPush | None:
     """The push that a body begins with; None where it asks for nothing. Raises BadRequest."""
     packets = Packets()
-    lines = await section(packets, body, COMMANDS_BYTES)
+    lines = await section(packets, body)
     if not lines:
         return None
     asked, words, shallow = read_push(lines)
@@ -373,7 +372,7 @@ async def _read(body: AsyncIterator[bytes]) -> ReadPush | None:
         raise BadRequest("it names no ref")
     options: list[bytes] = []
     if "push-options" in asked.able:
-        options = await section(packets, body, COMMANDS_BYTES)
+        options = await section(packets, body)
         if len(options) > OPTIONS_MOST:
             raise BadRequest(f"a push has at most {OPTIONS_MOST} options")
     start = packets.rest

@@ -18,6 +18,9 @@ BAND = 65_515
 """The most bytes that one packet of a side band carries."""
 COMMANDS_MOST = 1000
 """Refs of one push."""
+COMMANDS_BYTES = 4 << 20
+"""What a push may ask before its pack, where its checkout's history ends (`shallow`) included, as `cost` has it."""
+TOO_MUCH = "it asks for too much at once"
 NAME_MOST = 1000
 """Bytes of a ref's name."""
 PACKET_COSTS = 64
@@ -176,15 +179,20 @@ def report(asked: Push, failures: Mapping[str, str], unpacked: str = "ok") -> by
 # Bodies as they come, part by part -----------------------------------------------------------------------------------
 
 
-async def section(packets: Packets, body: AsyncIterator[bytes], most: int) -> list[bytes]:
+def cost(lines: Iterable[bytes]) -> int:
+    """What packets count for, in bytes."""
+    return sum(max(PACKET_COSTS, len(one)) for one in lines)
+
+
+async def section(packets: Packets, body: AsyncIterator[bytes], most: int = COMMANDS_BYTES) -> list[bytes]:
     """The packets up to the next flush, of at most so many bytes. Raises BadRequest."""
     lines, size = [], 0
     found, ended = packets.take(b"")
     while True:
         lines += found
-        size += sum(max(PACKET_COSTS, len(one)) for one in found)
+        size += cost(found)
         if size > most:
-            raise BadRequest("it asks for too much at once")
+            raise BadRequest(TOO_MUCH)
         if ended:
             return lines
         part = await anext(body, b"")

@@ -25,6 +25,8 @@ ABLE = "report-status delete-refs side-band-64k quiet atomic ofs-delta object-fo
 KEEP_ALIVE = 4.0
 EMPTY_PACK = 12
 """Bytes of a pack's head: its name, version and how many objects it has."""
+MARK_MOST = 32
+"""Bytes of the hash that ends a pack, of the longer kind."""
 
 Hand = Callable[[Push, Path], Awaitable[Ran]]
 """Pushes what was unpacked in a folder to the origin."""
@@ -71,6 +73,7 @@ class Receiving:
         self._hand = hand
         self._packets = Packets()
         self._lines: list[bytes] = []
+        self._size = 0
         self._asked: Push | None = None
         self._head = b""
         self._unpacker: Process | None = None
@@ -94,8 +97,9 @@ class Receiving:
         if self._asked is None:
             lines, ended = self._packets.take(data)
             self._lines += lines
-            if len(self._lines) > packets.COMMANDS_MOST:
-                raise BadRequest(f"a push has at most {packets.COMMANDS_MOST} refs")
+            self._size += packets.cost(lines)
+            if self._size > packets.COMMANDS_BYTES:
+                raise BadRequest(packets.TOO_MUCH)
             if not ended:
                 return
             if not self._lines:
@@ -107,6 +111,8 @@ class Receiving:
                 return
             data, self._head = self._head, b""
             if data.startswith(b"PACK") and not data[8:EMPTY_PACK].strip(b"\0"):
+                if len(data) > EMPTY_PACK + MARK_MOST:
+                    raise BadRequest("its pack says that nothing is in it, and goes on")
                 self._head = data  # nothing is in it: all of it is there already
                 return
             await self._unpack()
