@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,16 +46,27 @@ async def test_a_push_beyond_the_bound_is_refused(home: Path) -> None:
 
 async def test_so_many_sessions_are_open_at_once_and_a_quiet_one_ends(home: Path) -> None:
     kit = LocalKit(home)
-    kit.forge = made_local(sessions=Sessions(most=2, idle_seconds=0.3))
+    kit.forge = made_local(sessions=Sessions(most=4, idle_seconds=5.0))
     kit.commit("main")
     await kit.forge.fetch(kit.url, kit.mirror)
+    names = {kit.mirror.name, "second", "third"}
+    for other in names - {kit.mirror.name}:
+        shutil.copytree(kit.mirror, kit.mirror.with_name(other))
     kept = [await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc")]
     kept.append(await kit.forge.open(kit.mirror, kit.url, "receive-pack", "rpc"))
     line = packet(f"{NONE} {'1' * 40} refs/heads/x\0report-status".encode())
     await kit.forge.feed(kept[1], line + FLUSH + b"PACK\0\0\0\2\0\0\0\7", last=False)  # git waits for more of it
-    with pytest.raises(ForgeError, match="2 fetches and pushes of boxes run already"):
+    with pytest.raises(ForgeError, match="2 fetches and pushes of this repository's boxes run already"):
         await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc")
-    await eventually(lambda: [path.name for path in kit.mirror.parent.iterdir()] == [kit.mirror.name], within=20)
+    # They find a place, whatever the boxes of the first one do.
+    others = [
+        await kit.forge.open(kit.mirror.with_name(one), kit.url, "upload-pack", "rpc") for one in sorted(names)[1:]
+    ]
+    with pytest.raises(ForgeError, match="4 fetches and pushes of boxes run already"):
+        await kit.forge.open(kit.mirror.with_name("fourth"), kit.url, "upload-pack", "rpc")
+    for session in others:
+        await kit.forge.close(session)
+    await eventually(lambda: {path.name for path in kit.mirror.parent.iterdir()} == names, within=20)
     for session in kept:
         with pytest.raises(ForgeError, match="no such session"):
             await kit.forge.drain(session)

@@ -114,13 +114,11 @@ class LocalForge:
         self, mirror: Path, url: str, service: Service, part: Part, version: int = 0, access: Access | None = None
     ) -> str:
         check_url(url)
-        self._sessions.reserve()
-        try:
-            return self._sessions.add(await self._begin(mirror, url, service, part, version, access))
-        except OSError as error:
-            raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
-        finally:
-            self._sessions.release()
+        with self._sessions.place(mirror):
+            try:
+                return self._sessions.add(mirror, await self._begin(mirror, url, service, part, version, access))
+            except OSError as error:
+                raise ForgeError(f"{error.filename or mirror}: {error.strerror or error}") from error
 
     async def _begin(
         self, mirror: Path, url: str, service: Service, part: Part, version: int, access: Access | None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Protocol
 
 from keel.ids import Ids, SystemIds
@@ -55,26 +58,39 @@ class Sessions:
         self._ids = ids or SystemIds()
         self._most = most
         self._idle = idle_seconds
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, tuple[Session, Path]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._busy: dict[str, int] = {}
-        self._coming = 0
+        self._of: Counter[Path] = Counter()  # by mirror, those that are coming too
         self._closing: set[asyncio.Task[None]] = set()
 
-    def reserve(self) -> None:
-        """Take a place for one that is about to be opened. Raises ForgeError when there is none."""
-        if len(self._open) + self._coming >= self._most:
+    @contextmanager
+    def place(self, mirror: Path) -> Iterator[None]:
+        """Hold a place for one of the mirror's that is being opened. Raises ForgeError when there is none.
+
+        A repository has at most as many as are left: its boxes alone cannot keep those of another out.
+        """
+        left, own = self._most - self._of.total(), self._of[mirror]
+        if left <= 0:
             raise ForgeError(f"{self._most} fetches and pushes of boxes run already; try again in a minute.")
-        self._coming += 1
+        if own >= left:
+            raise ForgeError(f"{own} fetches and pushes of this repository's boxes run already; try again in a minute.")
+        self._of[mirror] += 1
+        try:
+            yield
+        finally:
+            self._leave(mirror)
 
-    def release(self) -> None:
-        """Give the place back: it was opened, or could not be."""
-        self._coming -= 1
+    def _leave(self, mirror: Path) -> None:
+        self._of[mirror] -= 1
+        if not self._of[mirror]:
+            del self._of[mirror]
 
-    def add(self, session: Session) -> str:
+    def add(self, mirror: Path, session: Session) -> str:
         """Keep it, and return its id."""
         number = self._ids.hex(32)
-        self._open[number] = session
+        self._open[number] = session, mirror
+        self._of[mirror] += 1
         self._rest(number)
         return number
 
@@ -99,12 +115,16 @@ class Sessions:
 
     async def close(self, number: str) -> None:
         """End it, if it is there."""
-        session = self._open.pop(number, None)
+        found = self._open.pop(number, None)
         self._busy.pop(number, None)
         if (timer := self._timers.pop(number, None)) is not None:
             timer.cancel()
-        if session is not None:
-            await session.close()
+        if found is not None:
+            session, mirror = found
+            try:
+                await session.close()
+            finally:
+                self._leave(mirror)
 
     def _begin(self, number: str) -> Session:
         if number not in self._open:
@@ -112,7 +132,7 @@ class Sessions:
         self._busy[number] = self._busy.get(number, 0) + 1
         if (timer := self._timers.pop(number, None)) is not None:
             timer.cancel()
-        return self._open[number]
+        return self._open[number][0]
 
     def _rest(self, number: str) -> None:
         """Nobody speaks to it at this moment: it ends when that goes on."""
