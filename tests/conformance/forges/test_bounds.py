@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.conformance.forges.conftest import EMPTY, NONE, LocalKit, drained, made_local
 from tests.conformance.forges.gate import Gate, client
 
+from keel.ids import SystemIds
 from keel.sizes import MIB
 from keel.testing import eventually
+from rift.drivers.forge.local.driver import PUSH_LIMIT
+from rift.drivers.forge.local.git import Floor, Ran
+from rift.drivers.forge.local.quarantine import Quarantine
+from rift.drivers.forge.local.receiving import Receiving
 from rift.drivers.forge.local.sessions import Sessions
-from rift.drivers.forge.packets import FLUSH, packet
+from rift.drivers.forge.packets import FLUSH, Push, packet
 from rift.drivers.forge.protocol import FEED_BYTES, ForgeError
 
 
@@ -71,3 +78,36 @@ async def test_so_many_sessions_are_open_at_once_and_a_quiet_one_ends(home: Path
         with pytest.raises(ForgeError, match="no such session"):
             await kit.forge.drain(session)
     await kit.forge.close(await kit.forge.open(kit.mirror, kit.url, "upload-pack", "rpc"))
+
+
+async def test_pushes_that_fit_alone_do_not_take_the_last_of_the_disk_together(home: Path) -> None:
+    """When it began there was room for it; while it comes, others take that."""
+    kit = LocalKit(home)
+    seen = kit.commit("main")
+    await kit.forge.fetch(kit.url, kit.mirror)
+    room = await Quarantine(None, PUSH_LIMIT, 0, SystemIds()).room(kit.mirror)
+    full = dataclasses.replace(room, floor=Floor(room.folder, 1 << 62))  # more than any disk has
+    push = Receiving(kit.mirror, full, None, unhanded)
+    line = packet(f"{NONE} {seen} refs/heads/x\0report-status".encode())
+    await push.feed(line + FLUSH + b"PACK\0\0\0\2\0\0\0\7", last=False)  # git waits for more of it
+    await eventually(lambda: not unpacking(kit.mirror), within=20)
+    await push.feed(b"x", last=True)
+    told = await push.drain() or b""
+    assert b"unpack the pack was not taken: this host has no room for what it sends: its disk is full" in told
+    await push.close()
+    assert not room.folder.exists()
+
+
+async def unhanded(asked: Push, folder: Path) -> Ran:
+    """Nothing is handed on."""
+    raise AssertionError(asked)
+
+
+def unpacking(mirror: Path) -> bool:
+    """Whether a git unpacks what is pushed."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if b"index-pack" in words and f"--git-dir={mirror}".encode() in words:
+                return True
+    return False

@@ -193,6 +193,18 @@ async def test_lfs_files_that_take_too_long_are_told_and_keep_nothing_else_from_
     server.close()
 
 
+@pytest.mark.needs("git-lfs")
+async def test_lfs_files_and_pushes_leave_as_much_of_the_disk_as_fetches(local: LocalKit) -> None:
+    commit = local.files(POINTED)
+    await local.forge.fetch(local.url, local.mirror)
+    forge = LocalForge(kept_free=1 << 62)
+    assert (await forge.gather(local.url, local.mirror, commit)).lacks == (
+        "LFS files are pointers, not their content: *.bin. This host has no room for them.",
+    )
+    with pytest.raises(ForgeError, match="the host has no room for a push"):
+        await forge.open(local.mirror, local.url, "receive-pack", "rpc")
+
+
 async def test_a_list_of_branches_without_end_is_not_taken_to_its_end(
     local: LocalKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ class LocalForge:
 
     `data` is the data folder, below which no submodule is read. `reader` is who reads what strangers sent, where that
     is not whoever runs this process. `sessions` are those of boxes that fetch and push; `push_limit` are the most
-    bytes of one push, `kept_free` those of the disk that no fetch takes.
+    bytes of one push, `kept_free` those of the disk that nothing of this takes.
     """
 
     kind = "local"
@@ -58,7 +58,7 @@ class LocalForge:
         self._push_seconds = push_seconds
         self._reader = reader
         self._sessions = sessions or Sessions()
-        self._quarantine = Quarantine(reader, push_limit, ids or SystemIds())
+        self._quarantine = Quarantine(reader, push_limit, kept_free, ids or SystemIds())
 
     @outside_transactions
     async def heads(self, url: str, access: Access | None = None) -> dict[str, str]:

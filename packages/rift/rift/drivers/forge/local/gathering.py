@@ -22,7 +22,7 @@ from typing import Any
 
 from keel.hosts import is_public, system_resolve
 from rift.drivers.forge.local import lfs, modules, trees
-from rift.drivers.forge.local.git import Floor, git
+from rift.drivers.forge.local.git import git
 from rift.drivers.forge.local.mirrors import Mirrors, Opening
 from rift.drivers.forge.local.modules import BadModule, Listed
 from rift.drivers.forge.local.trees import Entry
@@ -83,7 +83,9 @@ class Gathering:
         found = await trees.entries(repository, commit)
         asked = await lfs.wanted(repository, found)
         store = work.mirror / STORE
-        why = await lfs.fetch(repository, store, commit, url, opening, asked, self._fetch_seconds)
+        why = await lfs.fetch(
+            repository, store, commit, url, opening, asked, self._fetch_seconds, self._mirrors.floor(repository)
+        )
         if why is not None:
             work.lacks.append(why)
         here = [one.oid for one in asked.pointers if await asyncio.to_thread(lfs.kept, store, one)]
@@ -140,7 +142,8 @@ class Gathering:
                 words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
                 await git(
                     *opening.words, f"--git-dir={mirror}", *words, "--", url, commit,
-                    seconds=self._fetch_seconds, url=url, access=opening.access, more=opening.more, floor=Floor(mirror),
+                    seconds=self._fetch_seconds, url=url, access=opening.access, more=opening.more,
+                    floor=self._mirrors.floor(mirror),
                 )  # fmt: skip
         await git(f"--git-dir={mirror}", "update-ref", KEPT + commit, commit, seconds=self._heads_seconds)
 

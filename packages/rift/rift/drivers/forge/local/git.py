@@ -23,7 +23,7 @@ OUTPUT_LIMIT = 32 * MIB
 """Bytes that git may print: the heads of a repository with a quarter of a million branches."""
 CHUNK = 64 * 1024
 KEPT_FREE = GIB
-"""Bytes of the disk that nothing an origin sends may take."""
+"""Bytes of the disk that nothing an origin or a box sends may take."""
 LOOK_SECONDS = 0.5
 """How often the room on the disk is looked at while an origin sends; none of what takes less is broken off."""
 FULL = "this host has no room for what it sends: its disk is full; tell the platform admin"
@@ -51,7 +51,7 @@ class Floor:
     """Where a git writes what it is sent, and how many bytes of that disk it must leave."""
 
     place: Path
-    free: int = KEPT_FREE
+    free: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def run(
             env=environment() | ({"GIT_ASKPASS": "/bin/false"} if lending.fds else {}) | dict(more or {}),
         )
         full = asyncio.Event()
-        guard = None if floor is None else asyncio.create_task(_guard(process, floor, full), name="a guard of the disk")
+        guard = None if floor is None else guarding(process, floor, full)
         try:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -138,8 +138,12 @@ async def run(
     return Ran(process.returncode or 0, out, without(err.decode("utf-8", "replace"), access))
 
 
+def guarding(process: Process, floor: Floor, full: asyncio.Event) -> asyncio.Task[None]:
+    """What ends git once the disk is too full, and says so by `full`. Cancel it when git has ended."""
+    return asyncio.create_task(_guard(process, floor, full), name="a guard of the disk")
+
+
 async def _guard(process: Process, floor: Floor, full: asyncio.Event) -> None:
-    """End git once the disk is too full, and say so by `full`."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         with suppress(OSError):  # the folder is not there yet

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from rift.drivers.forge.local import trees
 from rift.drivers.forge.local.access import origin_of
-from rift.drivers.forge.local.git import KEPT_FREE, Floor, run, shown
+from rift.drivers.forge.local.git import Floor, run, shown
 from rift.drivers.forge.local.mirrors import Opening
 from rift.drivers.forge.local.trees import Entry
 from rift.drivers.forge.protocol import ForgeError
@@ -86,7 +86,14 @@ def kept(store: Path, one: Pointer) -> bool:
 
 
 async def fetch(
-    repository: Path, store: Path, commit: str, url: str, opening: Opening, asked: Wanted, seconds: float
+    repository: Path,
+    store: Path,
+    commit: str,
+    url: str,
+    opening: Opening,
+    asked: Wanted,
+    seconds: float,
+    floor: Floor,
 ) -> str | None:
     """Bring the content of what is asked into the store. Why some of it is not there; None when all is."""
     missing = [one for one in asked.pointers if not await asyncio.to_thread(kept, store, one)]
@@ -96,7 +103,7 @@ async def fetch(
     if shutil.which("git-lfs") is None:
         return f"{told} This host has no git-lfs: `apt install git-lfs`."
     free = (await asyncio.to_thread(shutil.disk_usage, repository)).free
-    if sum(one.size for one in missing) > free - KEPT_FREE:
+    if sum(one.size for one in missing) > free - floor.free:
         return f"{told} This host has no room for them."
     # Said outright for every origin: where it is not, git-lfs goes by the `.lfsconfig` of the mirror's HEAD.
     settings = [*FETCH, f"remote.origin.url={url}", f"lfs.url={server(url) or url}"]
@@ -104,7 +111,7 @@ async def fetch(
     try:
         ran = await run(
             *opening.words, *words, f"--git-dir={repository}", "lfs", "fetch", "--include=", "--exclude=", "origin",
-            commit, seconds=seconds, url=url, access=opening.access, more=opening.more, floor=Floor(repository),
+            commit, seconds=seconds, url=url, access=opening.access, more=opening.more, floor=floor,
         )  # fmt: skip
         said = shown(ran.err)
     except ForgeError as error:  # it took too long, or more than the pointers say; what came is kept

@@ -51,6 +51,10 @@ class Mirrors:
         self._fetch_seconds = fetch_seconds
         self._kept_free = kept_free
 
+    def floor(self, place: Path) -> Floor:
+        """What a git that writes there must leave of its disk."""
+        return Floor(place, self._kept_free)
+
     async def heads(self, url: str, opening: Opening) -> dict[str, str]:
         """The branches of the repository as they are now, by their short names."""
         return _branches(await self._ls_remote(url, opening, "--heads"))
@@ -122,7 +126,7 @@ class Mirrors:
                 url=url,
                 access=opening.access,
                 more=opening.more,
-                floor=Floor(mirror, self._kept_free),
+                floor=self.floor(mirror),
             )
         except ForgeError as error:
             await asyncio.to_thread(_sweep, mirror, *LEFT)  # at once: the disk may be full of it

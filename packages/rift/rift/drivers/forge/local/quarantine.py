@@ -9,32 +9,32 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from keel.ids import Ids
-from keel.sizes import GIB, MIB
+from keel.sizes import MIB
+from rift.drivers.forge.local.git import Floor
 from rift.drivers.forge.local.reader import Reader
 from rift.drivers.forge.local.receiving import Room
 from rift.drivers.forge.protocol import ForgeError
 from rift.drivers.locks import locked, unlocked
 
 PREFIX = ".push-"
-KEPT_FREE = GIB
-"""Bytes of the disk that no push may take."""
 LEAST = 16 * MIB
 """With less room than this above that, no push is begun."""
 
 
 class Quarantine:
-    """`reader` is who unpacks, `limit` the most bytes of one push."""
+    """`reader` is who unpacks, `limit` the most bytes of one push, `kept_free` those of the disk that none takes."""
 
-    def __init__(self, reader: Reader | None, limit: int, ids: Ids) -> None:
+    def __init__(self, reader: Reader | None, limit: int, kept_free: int, ids: Ids) -> None:
         self._reader = reader
         self._limit = limit
+        self._kept_free = kept_free
         self._ids = ids
 
     async def room(self, mirror: Path) -> Room:
         """A fresh folder, of which only the reader may know. Raises ForgeError when the disk has no room."""
         parent = mirror.parent
         await asyncio.to_thread(_sweep, parent)
-        free = (await asyncio.to_thread(shutil.disk_usage, parent)).free - KEPT_FREE
+        free = (await asyncio.to_thread(shutil.disk_usage, parent)).free - self._kept_free
         if free < LEAST:
             raise ForgeError("the host has no room for a push: its disk is full; tell the platform admin")
         folder = parent / f"{PREFIX}{self._ids.hex(16)}"
@@ -42,7 +42,7 @@ class Quarantine:
             await keeps.enter_async_context(locked(folder.with_name(f"{folder.name}.lock")))
             keeps.callback(shutil.rmtree, folder, ignore_errors=True)
             await asyncio.to_thread(self._make, folder)
-            return Room(folder, min(self._limit, free), keeps.pop_all())
+            return Room(folder, min(self._limit, free), Floor(folder, self._kept_free), keeps.pop_all())
 
     def _make(self, folder: Path) -> None:
         (folder / "objects" / "pack").mkdir(parents=True)

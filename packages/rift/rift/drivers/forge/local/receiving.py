@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rift.drivers.forge import packets
-from rift.drivers.forge.local.git import Ran, end, end_of, shown
+from rift.drivers.forge.local.git import FULL, Floor, Ran, end, end_of, guarding, shown
 from rift.drivers.forge.local.reader import Reader, start
 from rift.drivers.forge.packets import BadRequest, Packets, Push
 from rift.drivers.forge.protocol import ForgeError
@@ -56,10 +56,13 @@ LEANS_MEND = (
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where a session unpacks: its folder, the most bytes of a pack, and the locks that go with it."""
+    """Where a session unpacks: its folder, the most bytes of a pack, what all that is unpacked at once must
+    leave of the disk, and the locks that go with it.
+    """
 
     folder: Path
     most: int
+    floor: Floor
     keeps: AsyncExitStack
 
 
@@ -78,6 +81,8 @@ class Receiving:
         self._head = b""
         self._unpacker: Process | None = None
         self._complaint: asyncio.Task[bytes] | None = None
+        self._guard: asyncio.Task[None] | None = None
+        self._full = asyncio.Event()
         self._finishing: asyncio.Task[None] | None = None
         self._answer: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._over = False
@@ -140,6 +145,7 @@ class Receiving:
         )
         assert self._unpacker.stderr is not None
         self._complaint = asyncio.create_task(end_of(self._unpacker.stderr), name="git's complaint")
+        self._guard = guarding(self._unpacker, self._room.floor, self._full)
 
     async def _finish(self) -> None:
         try:
@@ -175,6 +181,8 @@ class Receiving:
         await self._unpacker.stdout.read()
         code = await self._unpacker.wait()
         said = shown((await self._complaint).decode("utf-8", "replace"))
+        if code and self._full.is_set():
+            return FULL
         if code and LEANS in said:
             return f"{LEANS_MEND} ({said})"
         return (said or f"git ended with code {code}") if code else None
@@ -215,8 +223,9 @@ class Receiving:
             await asyncio.wait([self._finishing])
         if self._unpacker is not None:
             await end(self._unpacker)
-        if self._complaint is not None:
-            self._complaint.cancel()
+        for beside in (self._complaint, self._guard):
+            if beside is not None:
+                beside.cancel()
         await self._room.keeps.aclose()
 
 
