@@ -6,8 +6,9 @@ import asyncio
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Protocol
 
 import pytest
@@ -70,9 +71,9 @@ class LocalKit:
         self.git(self.source, "update-ref", f"refs/heads/{branch}", commit)
         return commit
 
-    def files(self, texts: dict[str, str]) -> str:
-        """A commit of these files on `main`."""
-        lines = []
+    def files(self, texts: dict[str, str], links: Mapping[str, str] = MappingProxyType({})) -> str:
+        """A commit of these files on `main`, and of submodules at these commits."""
+        lines = [f"160000 commit {commit}\t{name}\n" for name, commit in links.items()]
         for name, text in sorted(texts.items()):
             (self.source / "text").write_text(text)
             lines.append(f"100644 blob {self.git(self.source, 'hash-object', '-w', 'text')}\t{name}\n")

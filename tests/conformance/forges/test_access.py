@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -140,6 +141,26 @@ async def test_a_wrong_access_is_told_without_it_and_nothing_else_is_tried(
     assert "wrong-one" not in raised.value.reason
     assert notes.exists()
     assert b"Basic " + base64.b64encode(b"op:own") in origin.heard
+
+
+async def test_access_is_lent_to_no_other_host_for_what_a_submodule_there_lists_beside_itself(
+    local: LocalKit, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the submodule is on the submodule's host, which is not the one that the access is for."""
+    other, listing = "http://1.1.1.1/other.git", '[submodule "in"]\n\tpath = in\n\turl = {}\n'
+    config = tmp_path / "config"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    inner = local.files({".gitmodules": listing.format("../beside.git")}, {"in": "1" * 40})
+    await local.forge.fetch(local.url, local.mirror)
+    known = local.mirror / "modules" / hashlib.sha256(other.encode()).hexdigest()[:32]
+    local.git(tmp_path, "clone", "-q", "--bare", str(local.source), str(known))
+    outer = local.files({".gitmodules": listing.format(other)}, {"in": inner})
+    await local.forge.fetch(local.url, local.mirror)
+    async with origin.served() as proxy:  # who stands for all other hosts
+        config.write_text(f"[http]\n\tproxy = {proxy.removesuffix('/app.git')}\n")
+        found = await local.forge.gather("http://8.8.8.8/app.git", local.mirror, outer, ACCESS)
+    assert origin.heard == [b""]
+    assert found.lacks[0].startswith("Submodules are not checked out: in/in: http://1.1.1.1/beside.git cannot be read")
 
 
 async def test_an_origin_that_tells_branches_without_end_is_given_up(local: LocalKit, origin: Origin) -> None:

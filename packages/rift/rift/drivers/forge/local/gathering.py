@@ -23,7 +23,7 @@ from typing import Any
 from keel.hosts import is_public, system_resolve
 from rift.drivers.forge.local import lfs, modules, trees
 from rift.drivers.forge.local.git import git
-from rift.drivers.forge.local.mirrors import Mirrors, Opening
+from rift.drivers.forge.local.mirrors import PLAINLY, Mirrors, Opening
 from rift.drivers.forge.local.modules import BadModule, Listed
 from rift.drivers.forge.local.trees import Entry
 from rift.drivers.forge.protocol import Access, ForgeError, Gathered
@@ -40,7 +40,6 @@ class _Work:
     """One gathering, under way."""
 
     mirror: Path
-    access: Access | None
     modules: list[dict[str, Any]] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
 
@@ -61,7 +60,7 @@ class Gathering:
             known = await asyncio.to_thread(gathered, mirror, commit)
             if known is not None and not known["lacks"]:
                 return Gathered()
-            work = _Work(mirror, access)
+            work = _Work(mirror)
             oids = await self._walk(work, mirror, url, Opening(access), commit, None, "", 0)
             lacks = tuple(dict.fromkeys(work.lacks))
             told = {"commit": commit, "lfs": oids, "lacks": lacks, "modules": work.modules}
@@ -95,7 +94,7 @@ class Gathering:
             for link in links:
                 shown = lfs.names([above + link.path])
                 try:
-                    await self._module(work, url, known.get(link.path), link, within, above, depth)
+                    await self._module(work, url, opening, known.get(link.path), link, within, above, depth)
                 except (BadModule, ForgeError) as error:
                     work.lacks.append(f"Submodules are not checked out: {shown}: {error}.")
         return sorted(here)
@@ -111,9 +110,17 @@ class Gathering:
             return {}
 
     async def _module(
-        self, work: _Work, base: str, entry: Listed | None, link: Entry, within: int | None, above: str, depth: int
+        self,
+        work: _Work,
+        base: str,
+        opens: Opening,
+        entry: Listed | None,
+        link: Entry,
+        within: int | None,
+        above: str,
+        depth: int,
     ) -> None:
-        """One submodule, and what is in it. Raises BadModule, ForgeError."""
+        """One submodule of the repository at `base`, and what is in it. Raises BadModule, ForgeError."""
         if entry is None:
             raise BadModule("no address is listed for it")
         if depth >= modules.DEPTH_MOST or len(work.modules) >= modules.MODULES_MOST:
@@ -125,7 +132,7 @@ class Gathering:
         source = modules.source(base, entry.url, self._data)
         folder = hashlib.sha256(source.url.encode()).hexdigest()[:32]
         mirror = work.mirror / MODULES / folder
-        opening = await self._opening(source, work.access)
+        opening = opens if source.own else await self._opening(source)
         await self._bring(source.url, mirror, opening, link.object)
         module: dict[str, Any] = {"name": entry.name, "path": entry.path, "url": source.url, "lfs": []}
         module |= {"commit": link.object, "folder": folder, "within": within}
@@ -156,12 +163,12 @@ class Gathering:
             return False
         return True
 
-    async def _opening(self, source: modules.Source, access: Access | None) -> Opening:
-        """What opens a submodule's origin: on another host nothing, and only one of the open internet is asked, at the
-        address that was looked at. Raises BadModule.
+    async def _opening(self, source: modules.Source) -> Opening:
+        """What opens an origin on another host than the repository that lists it: nothing, and only one of the open
+        internet is asked, at the address that was looked at. Raises BadModule.
         """
         if not source.host:
-            return Opening(access if source.own else None)
+            return PLAINLY
         try:
             addresses = await system_resolve(source.host, source.port)
         except OSError as error:

@@ -41,8 +41,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a submodule is fetched from: `own` where that is the origin's own host, which the access opens; `host` and
-    `port` of another one, which must be of the open internet. Neither for a path.
+    """Where a submodule is fetched from: `own` where that is the host of the repository that lists it, which opens as
+    that does; `host` and `port` of another one, which must be of the open internet. Neither for a path.
     """
 
     url: str
