@@ -30,6 +30,11 @@ NONE = "0" * 40
 EMPTY = b"PACK\0\0\0\2\0\0\0\0" + bytes.fromhex("029d08823bd8a8eab510ad6ac75c823cfd3ed31e")
 """The pack of a push whose commits are at the origin already."""
 GROUP = 699_999
+POINTED = {
+    ".gitattributes": "*.bin filter=lfs\n",
+    "a.bin": f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 5\n",
+}
+"""Files of a commit that keeps one in LFS."""
 
 
 class Kit(Protocol):

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.conformance.forges.conftest import LocalKit
+from tests.conformance.forges.conftest import POINTED, LocalKit
 
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.local.access import lent, origin_of
@@ -143,24 +143,42 @@ async def test_a_wrong_access_is_told_without_it_and_nothing_else_is_tried(
     assert b"Basic " + base64.b64encode(b"op:own") in origin.heard
 
 
+LISTING = '[submodule "in"]\n\tpath = in\n\turl = {}\n'
+
+
+async def lacks_of_a_submodule_elsewhere(local: LocalKit, origin: Origin, config: Path, inner: str) -> tuple[str, ...]:
+    """What is told of a commit with a submodule on another host, at this commit; `origin` stands for all hosts."""
+    other = "http://1.1.1.1/other.git"
+    await local.forge.fetch(local.url, local.mirror)
+    known = local.mirror / "modules" / hashlib.sha256(other.encode()).hexdigest()[:32]
+    local.git(config.parent, "clone", "-q", "--bare", str(local.source), str(known))
+    outer = local.files({".gitmodules": LISTING.format(other)}, {"in": inner})
+    await local.forge.fetch(local.url, local.mirror)
+    async with origin.served() as proxy:
+        config.write_text(f"[http]\n\tproxy = {proxy.removesuffix('/app.git')}\n")
+        return (await local.forge.gather("http://8.8.8.8/app.git", local.mirror, outer, ACCESS)).lacks
+
+
 async def test_access_is_lent_to_no_other_host_for_what_a_submodule_there_lists_beside_itself(
     local: LocalKit, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the submodule is on the submodule's host, which is not the one that the access is for."""
-    other, listing = "http://1.1.1.1/other.git", '[submodule "in"]\n\tpath = in\n\turl = {}\n'
-    config = tmp_path / "config"
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    inner = local.files({".gitmodules": listing.format("../beside.git")}, {"in": "1" * 40})
-    await local.forge.fetch(local.url, local.mirror)
-    known = local.mirror / "modules" / hashlib.sha256(other.encode()).hexdigest()[:32]
-    local.git(tmp_path, "clone", "-q", "--bare", str(local.source), str(known))
-    outer = local.files({".gitmodules": listing.format(other)}, {"in": inner})
-    await local.forge.fetch(local.url, local.mirror)
-    async with origin.served() as proxy:  # who stands for all other hosts
-        config.write_text(f"[http]\n\tproxy = {proxy.removesuffix('/app.git')}\n")
-        found = await local.forge.gather("http://8.8.8.8/app.git", local.mirror, outer, ACCESS)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    inner = local.files({".gitmodules": LISTING.format("../beside.git")}, {"in": "1" * 40})
+    lacks = await lacks_of_a_submodule_elsewhere(local, origin, tmp_path / "config", inner)
     assert origin.heard == [b""]
-    assert found.lacks[0].startswith("Submodules are not checked out: in/in: http://1.1.1.1/beside.git cannot be read")
+    assert lacks[0].startswith("Submodules are not checked out: in/in: http://1.1.1.1/beside.git cannot be read")
+
+
+async def test_lfs_files_of_a_submodule_on_another_host_are_not_asked_for(
+    local: LocalKit, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server's answer would lead git-lfs anywhere, with headers of its choice: git alone is held to one address."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    lacks = await lacks_of_a_submodule_elsewhere(local, origin, tmp_path / "config", local.files(POINTED))
+    assert origin.heard == []
+    told = "They are at another host than the repository's: git alone is asked there."
+    assert lacks == (f"LFS files are pointers, not their content: *.bin. {told}",)
 
 
 async def test_an_origin_that_tells_branches_without_end_is_given_up(local: LocalKit, origin: Origin) -> None:

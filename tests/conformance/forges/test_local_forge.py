@@ -9,18 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.conformance.forges.conftest import LocalKit
+from tests.conformance.forges.conftest import POINTED, LocalKit
 
 from rift.drivers.boxes.local import checkout
 from rift.drivers.forge.local import LocalForge
 from rift.drivers.forge.local import git as git_itself
 from rift.drivers.forge.local.git import shown
 from rift.drivers.forge.protocol import ForgeError
-
-POINTED = {
-    ".gitattributes": "*.bin filter=lfs\n",
-    "a.bin": f"version https://git-lfs.github.com/spec/v1\noid sha256:{'1' * 64}\nsize 5\n",
-}
 
 
 def command_lines() -> Iterator[str]:

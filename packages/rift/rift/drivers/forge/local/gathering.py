@@ -183,7 +183,7 @@ class Gathering:
             "http.curloptResolve=" + pinned,
         )
         more = await asyncio.to_thread(_without_netrc)
-        return Opening(None, tuple(word for one in words for word in ("-c", one)), more)
+        return Opening(None, tuple(word for one in words for word in ("-c", one)), more, stranger=True)
 
 
 def _without_netrc() -> dict[str, str]:

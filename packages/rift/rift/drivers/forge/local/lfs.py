@@ -100,6 +100,8 @@ async def fetch(
     if not missing:
         return None
     told = f"LFS files are pointers, not their content: {names(asked.patterns)}."
+    if opening.stranger:  # git-lfs goes to whatever address a server tells it, the host's own network included
+        return f"{told} They are at another host than the repository's: git alone is asked there."
     if shutil.which("git-lfs") is None:
         return f"{told} This host has no git-lfs: `apt install git-lfs`."
     free = (await asyncio.to_thread(shutil.disk_usage, repository)).free

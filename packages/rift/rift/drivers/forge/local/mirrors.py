@@ -33,11 +33,15 @@ _HEAD = re.compile(r"^ref: (refs/heads/\S+)\tHEAD$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How an origin is reached: what opens it, and what git is told besides, by words and variables."""
+    """How an origin is reached: what opens it, and what git is told besides, by words and variables.
+
+    A `stranger` is on another host than the repository that lists it.
+    """
 
     access: Access | None = None
     words: tuple[str, ...] = ()
     more: Mapping[str, str] = field(default_factory=dict)
+    stranger: bool = False
 
 
 PLAINLY = Opening()
