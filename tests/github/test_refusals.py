@@ -43,7 +43,7 @@ FORGED: dict[str, tuple[Forged, int, str]] = {
     "of no app": (lambda desk: desk.jwt(iss="Iv1.nobody"), 404, "Integration not found"),
     "over": (lambda desk: desk.jwt(lasts=-1), 401, LATE),
     "without an end": (lambda desk: desk.jwt(exp=None), 401, LATE),
-    "good for too long": (lambda desk: desk.jwt(lasts=601), 401, FAR),
+    "good for too long": (lambda desk: desk.jwt(lasts=660), 401, FAR),
     "of tomorrow": (lambda desk: desk.jwt(iat=int(desk.github.world.now().timestamp()) + 120), 401, AHEAD),
     "a user's token": (lambda desk: desk.token, 401, UNDECODED),
     "an installation's token": (lambda desk: desk.its_token, 401, UNDECODED),

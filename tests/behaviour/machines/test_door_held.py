@@ -104,12 +104,6 @@ async def unchanged(rift: Place, jail: Jail) -> None:
     """Nothing happens meanwhile."""
 
 
-async def test_a_push_goes_on_though_its_box_is_parked_meanwhile(rift: Place, jail: Jail) -> None:
-    said = await push_while(rift, jail, parked, command_list(FIX) + PACK[:6], PACK[6:])
-    assert told(said.content)[1] == ["unpack ok", "ok refs/heads/fix"]
-    assert await recorded(rift) == [("push", "begun"), ("push", "ok")]
-
-
 def read_from(rift: Place, jail: Jail, address: str, kind: str, change: Any) -> None:
     """Have an origin answer in two parts, between which something changes."""
 

@@ -229,10 +229,12 @@ async def while_it_may(
 async def read_while_it_may(
     deps: Deps, speaker: Speaker, who: Admitted, tool: str, parts: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
-    """What comes from an origin, while its box may read it. Raises Withdrawn, which is on record as `tool`'s then."""
+    """What comes from an origin, while its box may read it; one that is parked meanwhile goes on when it is awake.
+    Raises Withdrawn, which is on record as `tool`'s then.
+    """
     began = deps.clock.monotonic()
     try:
-        async for part in _looked_after(deps, speaker, who, parts):
+        async for part in _looked_after(deps, speaker, who, parts, parked=True):
             yield part
     except Withdrawn as withdrawn:
         await record(deps, who, tool, began, withdrawn.refusal.code, {"repo": who.repo.full})
@@ -240,22 +242,23 @@ async def read_while_it_may(
 
 
 async def _looked_after(
-    deps: Deps, speaker: Speaker, who: Admitted, parts: AsyncIterator[bytes]
+    deps: Deps, speaker: Speaker, who: Admitted, parts: AsyncIterator[bytes], *, parked: bool = False
 ) -> AsyncIterator[bytes]:
     looked = deps.clock.monotonic()
     async for part in parts:
         if deps.clock.monotonic() - looked >= LOOK_AGAIN:
-            await _look_again(deps, speaker, who)
+            await _look_again(deps, speaker, who, parked=parked)
             looked = deps.clock.monotonic()
         yield part
 
 
-async def _look_again(deps: Deps, speaker: Speaker, who: Admitted) -> None:
+async def _look_again(deps: Deps, speaker: Speaker, who: Admitted, *, parked: bool = False) -> None:
+    """Raises Withdrawn where the box may not go on. `parked`: one that is parked may."""
     async with deps.db.look() as tx:
         standing = await store.standing(tx, speaker)
-        found: Admitted | Refusal = refusals.box_over(who.name)
-        if standing is not None:  # one that is parked meanwhile goes on when it is awake
-            found = await _judged(tx, replace(standing, state="running"))
+        if standing is not None and parked and standing.state == "parked":
+            standing = replace(standing, state="running")
+        found = await _judged(tx, standing) if standing is not None else refusals.box_over(who.name)
         if isinstance(found, Admitted) and found.repo.forge == "github":
             found = found if await logins.of_user(tx, who.owner) is not None else logins_refusals.no_login()
     if isinstance(found, Refusal):
