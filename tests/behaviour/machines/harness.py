@@ -123,8 +123,8 @@ class Place:
         assert isinstance(lease, Lease)
         return lease
 
-    async def new_box(self, task: str, who: Caller | None = None) -> Box | Refusal:
-        return await boxes.new_box(self.deps, self.act(who, "rift_vm_new"), task, "acme/app", "main", silent)
+    async def new_box(self, task: str, who: Caller | None = None, ref: str = "main") -> Box | Refusal:
+        return await boxes.new_box(self.deps, self.act(who, "rift_vm_new"), task, "acme/app", ref, silent)
 
     async def destroy(self, task: str, vm: str, who: Caller | None = None) -> Box | Refusal:
         return await boxes.destroy(self.deps, self.act(who, "rift_vm_destroy"), task, vm, silent)
@@ -308,6 +308,10 @@ class Bench:
         deps = replace(self._place.deps, clock=HastyClock(), ids=FakeIds("bench"), boxes=FakeBoxes(mute))
         self._place = replace(self._place, deps=deps)
         return self._place
+
+    def execute(self, sql: str) -> None:
+        """Run statements as who owns the tables."""
+        self._owner.execute(sql.encode())
 
     def close(self) -> None:
         """End it."""

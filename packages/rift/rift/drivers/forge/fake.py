@@ -40,9 +40,9 @@ class FakeForge:
     """`repositories` are `{url: {branch: commit}}`; `broken` are `{url: reason}` and fail with it. `defaults` are what
     HEAD names, `{url: branch}`; `main` where a url is not in it.
 
-    `missing` are what a commit's checkout lacks. Its `upload-pack` serves nothing but the refs; its `receive-pack`
-    does the updates of branches without looking at their pack, but for those that `refusing` has a reason for. The
-    repositories (by url) in `silent` never answer a session.
+    `missing` are what a commit's checkout lacks, `ungathered` the reasons why nothing can be gathered for one. Its
+    `upload-pack` serves nothing but the refs; its `receive-pack` does the updates of branches without looking at their
+    pack, but for those that `refusing` has a reason for. The repositories (by url) in `silent` never answer a session.
     """
 
     kind = "fake"
@@ -53,6 +53,7 @@ class FakeForge:
         self.defaults: dict[str, str | None] = {}
         self.mirrors: dict[Path, FakeMirror] = {}
         self.missing: dict[str, tuple[str, ...]] = {}
+        self.ungathered: dict[str, str] = {}
         self.refusing: dict[str, str] = {}
         self.silent: set[str] = set()
         self.sessions: dict[str, FakeSession] = {}
@@ -100,6 +101,8 @@ class FakeForge:
     async def gather(self, url: str, mirror: Path, commit: str, access: Access | None = None) -> Gathered:
         if mirror not in self.mirrors or commit not in self.mirrors[mirror].commits:
             raise ForgeError(f"{commit} is not in the mirror")
+        if commit in self.ungathered:
+            raise ForgeError(self.ungathered[commit])
         self.gathered.append((url, commit))
         return Gathered(self.missing.get(commit, ()))
 

@@ -15,7 +15,8 @@ class FakeBuilder:
 
     A commit in none of these has no flake of ours. One in `held` is not built before its event is set. `lack` is what
     the host lacks, `interrupted` how the next builds, or collections, are ended from outside. `began`, `ended` and
-    `cancelled` are builds, in their order; `kept` are those that a repository's store was last told to keep.
+    `cancelled` are builds, in their order; `kept` are those that a repository's store was last told to keep; `made` is
+    what the host has, by the build that it came of.
     """
 
     kind: Literal["fake"] = "fake"
@@ -31,6 +32,7 @@ class FakeBuilder:
         self.ended: list[str] = []
         self.cancelled: list[str] = []
         self.kept: dict[str, tuple[str, ...]] = {}
+        self.made: dict[str, Built] = {}
         self._logs: dict[str, bytes] = {}
         self._repos: dict[str, str] = {}
 
@@ -62,6 +64,7 @@ class FakeBuilder:
             raise BuildInterrupted(self.interrupted.pop(0))
         if commit in self.broken:
             raise BuildError(self.broken[commit])
+        self._repos[build], self.made[build] = repo, self.flakes[commit]
         return self.flakes[commit]
 
     def say(self, build: str, more: bytes) -> None:
@@ -87,4 +90,6 @@ class FakeBuilder:
 
     def _drop(self, repo: str, kept: tuple[str, ...]) -> None:
         for build in [build for build, owner in self._repos.items() if owner == repo and build not in kept]:
-            del self._logs[build], self._repos[build]
+            del self._repos[build]
+            self._logs.pop(build, None)
+            self.made.pop(build, None)
