@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -21,14 +19,6 @@ OLD, NEW = b"o" * KEY_BYTES, b"n" * KEY_BYTES
 @pytest.fixture
 def keys(tmp_path: Path) -> FolderKeys:
     return FolderKeys(tmp_path / "vault")
-
-
-@pytest.fixture
-def passable() -> Iterator[Path]:
-    """A folder that every user of the host may get to, as the data folder of root's is."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def vault(keys: FolderKeys) -> Vault:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,14 +19,6 @@ NOW = datetime(2026, 11, 30, tzinfo=UTC)
 @pytest.fixture
 def keys(tmp_path: Path) -> KeyFolder:
     return KeyFolder(tmp_path / "audit")
-
-
-@pytest.fixture
-def passable() -> Iterator[Path]:
-    """A folder that every user of the host may get to, as the data folder of root's is."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def test_a_key_is_made_once_and_signs_what_its_public_half_checks(keys: KeyFolder) -> None:

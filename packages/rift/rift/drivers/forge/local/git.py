@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Required, TypedDict, Unpack
 
 from keel.secrecy import masked
 from keel.sizes import GIB, MIB
@@ -67,25 +68,30 @@ class Ran:
         return self.out.decode("utf-8", "surrogateescape")
 
 
-async def git(
-    *words: str,
-    seconds: float,
-    pass_fds: tuple[int, ...] = (),
-    url: str = "",
-    access: Access | None = None,
-    more: Mapping[str, str] | None = None,
-    given: bytes | None = None,
-    floor: Floor | None = None,
-) -> str:
-    """Run git and return what it printed. Raises ForgeError when it fails or takes longer than `seconds`.
+class Given(TypedDict, total=False):
+    """What a git of ours is given beside its words."""
+
+    seconds: Required[float]
+    """How long it may take."""
+    pass_fds: tuple[int, ...]
+    url: str
+    access: Access | None
+    """What opens `url`."""
+    more: Mapping[str, str] | None
+    """Further variables."""
+    given: bytes | None
+    """Its standard input."""
+    floor: Floor | None
+    """It is ended where it would take the last of the disk."""
+
+
+async def git(*words: str, **how: Unpack[Given]) -> str:
+    """Run git and return what it printed. Raises ForgeError when it fails or takes longer than it may.
 
     The configuration of the user who runs the control plane counts, as that is where access to private
-    repositories is set up (credential helpers, keys, proxies). `access` is what opens `url`, `more` are further
-    variables, `given` is its standard input. With a `floor` it is ended where it would take the last of the disk.
+    repositories is set up (credential helpers, keys, proxies).
     """
-    ran = await run(
-        *words, seconds=seconds, pass_fds=pass_fds, url=url, access=access, more=more, given=given, floor=floor
-    )
+    ran = await run(*words, **how)
     if ran.code != 0:
         raise ForgeError(shown(ran.err) or f"git ended with code {ran.code}")
     return ran.text
