@@ -90,7 +90,8 @@ async def test_pushes_that_fit_alone_do_not_take_the_last_of_the_disk_together(h
     push = Receiving(kit.mirror, full, None, unhanded)
     line = packet(f"{NONE} {seen} refs/heads/x\0report-status".encode())
     await push.feed(line + FLUSH + b"PACK\0\0\0\2\0\0\0\7", last=False)  # git waits for more of it
-    await eventually(lambda: not unpacking(kit.mirror), within=20)
+    git = await eventually(lambda: unpacker(kit.mirror))
+    await eventually(lambda: not Path(f"/proc/{git}").exists(), within=20)
     await push.feed(b"x", last=True)
     told = await push.drain() or b""
     assert b"unpack the pack was not taken: this host has no room for what it sends: its disk is full" in told
@@ -103,11 +104,11 @@ async def unhanded(asked: Push, folder: Path) -> Ran:
     raise AssertionError(asked)
 
 
-def unpacking(mirror: Path) -> bool:
-    """Whether a git unpacks what is pushed."""
+def unpacker(mirror: Path) -> str | None:
+    """The pid of the git that unpacks what is pushed."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = path.read_bytes().split(b"\0")
             if b"index-pack" in words and f"--git-dir={mirror}".encode() in words:
-                return True
-    return False
+                return path.parent.name
+    return None
